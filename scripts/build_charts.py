@@ -1,0 +1,8 @@
+"""`hf-xst build-charts` for `accelerate launch scripts/build_charts.py ...` and `torchrun`: same flags, same function."""
+
+import sys
+
+from hf_xst_cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["build-charts", *sys.argv[1:]]))

@@ -1,0 +1,8 @@
+"""`hf-xst evaluate` for `accelerate launch scripts/evaluate.py ...` and `torchrun`: same flags, same function."""
+
+import sys
+
+from hf_xst_cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

@@ -1,0 +1,8 @@
+"""`hf-xst train-source` for `accelerate launch scripts/train_source.py ...` and `torchrun`: same flags, same function."""
+
+import sys
+
+from hf_xst_cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["train-source", *sys.argv[1:]]))

@@ -1,0 +1,8 @@
+"""`hf-xst transfer` for `accelerate launch scripts/transfer.py ...` and `torchrun`: same flags, same function."""
+
+import sys
+
+from hf_xst_cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["transfer", *sys.argv[1:]]))

@@ -1,0 +1,122 @@
+"""Logarithmic opinion pools over groups of candidates (Kurniawan et al. 2021, equation 3; Heskes 1998)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hf_xst.numerics import log_normalise, safe_log
+from hf_xst.structures.base import Structure
+
+
+def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, like: Tensor) -> Tensor:
+    """Return weights (S,) that sum to one; uniform ones where none are given.
+
+    Raises:
+        ValueError: the number of weights differs from that of the sources, one is negative or not finite, or
+            all are zero.
+    """
+    if weights is None:
+        return like.new_full((sources,), 1 / sources)
+    given = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
+    if given.shape != (sources,):
+        raise ValueError(f"expected one weight for each of {sources} sources, found shape {tuple(given.shape)}")
+    if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or not bool((given > 0).any()):
+        raise ValueError(f"weights must be finite, not negative, and not all zero; found {given.tolist()}")
+    return given / given.sum()
+
+
+def log_opinion_pool(
+    log_marginals: Tensor,
+    weights: Tensor | Sequence[float] | None = None,
+    floor: float = 0.0,
+    *,
+    valid: Tensor | None = None,
+) -> Tensor:
+    """Pool distributions over the candidates of each group: the weighted geometric mean, normalised.
+
+    A candidate to which no source gives any probability stays at probability zero whatever the floor. A
+    source of weight zero does not enter the pool. At floor 0 a candidate needs support from every source of
+    positive weight; in a group where none has it, the pool is uniform over those sources' best candidates.
+
+    Args:
+        log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
+        weights: (S,), normalised here; uniform if not given.
+        floor: added to every probability before the logarithm (published: 1e-9).
+        valid: bool (B, G, C), candidates that may get probability; by default those that any source supports.
+
+    Returns:
+        (B, G, C), log-probabilities that sum to one over C; all -inf in groups without any candidate.
+
+    Raises:
+        ValueError: the shape or the weights do not fit, a log-probability is NaN, or the floor is negative.
+    """
+    if log_marginals.dim() != 4:
+        raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
+    if floor < 0:
+        raise ValueError(f"floor is {floor}; expected a probability of at least 0")
+    if bool(log_marginals.isnan().any()):
+        raise ValueError("a log-marginal is NaN; every source must give a distribution")
+    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
+    floored = safe_log(log_marginals.exp() + floor) if floor > 0 else log_marginals
+    missing = floored == -torch.inf
+    # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
+    terms = torch.where(missing, 0.0, floored) * shares[:, None, None, None]
+    supported = possible & ~(missing & (shares > 0)[:, None, None, None]).any(0)
+    alone = possible.any(-1) & ~supported.any(-1)
+    pooled = terms.sum(0)
+    if bool(alone.any()):
+        best = best_of_sources(log_marginals, shares) & possible
+        supported = torch.where(alone[..., None], best, supported)
+        pooled = torch.where(alone[..., None], 0.0, pooled)
+    return log_normalise(torch.where(supported, pooled, -torch.inf), -1)
+
+
+def best_of_sources(log_marginals: Tensor, shares: Tensor) -> Tensor:
+    """Mark each group's likeliest candidate under every source of positive weight: bool (B, G, C)."""
+    marked = torch.zeros(log_marginals.shape[1:], dtype=torch.bool, device=log_marginals.device)
+    for source in torch.nonzero(shares > 0)[:, 0].tolist():
+        best = log_marginals[source].argmax(-1, keepdim=True)
+        has_any = (log_marginals[source] > -torch.inf).any(-1, keepdim=True)
+        marked |= torch.zeros_like(marked).scatter(-1, best, has_any)
+    return marked
+
+
+def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] | None = None) -> Tensor:
+    """Mark groups with candidates on which the sources of positive weight share no support: bool (B, G)."""
+    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    has = log_marginals > -torch.inf
+    shared = has[shares > 0].all(0).any(-1)
+    return has.any(0).any(-1) & ~shared
+
+
+def group_log_marginals(source: Structure) -> Tensor:
+    """Return a distribution's log-marginals by group, (B, G, C); -inf where the probability is zero."""
+    return safe_log(source.group_view(source.marginals()))
+
+
+def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:
+    """Stack the log-marginals of several distributions over the same space: (S, B, G, C)."""
+    if not sources:
+        raise ValueError("there is no source; at least one distribution is needed")
+    shapes = {tuple(source.scores.shape) for source in sources}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"the sources' scores have shapes {sorted(shapes)}; expected one shape: bring them to one alphabet first"
+        )
+    return torch.stack([group_log_marginals(source) for source in sources])
+
+
+def pool(
+    sources: Sequence[Structure], weights: Tensor | Sequence[float] | None = None, floor: float = 0.0
+) -> Structure:
+    """Return the structure whose scores are the pooled log-probabilities: the ensemble's own opinion.
+
+    Its best structure is the pool decoded as it stands.
+    """
+    first = sources[0]
+    pooled = log_opinion_pool(stacked_log_marginals(sources), weights, floor, valid=first.valid)
+    return first.with_scores(first.part_view(pooled))

@@ -1,0 +1,61 @@
+"""Treebanks, unlabelled text and word vectors: read, checked, and brought into one layout."""
+
+from hf_xst.data.conllu import WithheldWordsWarning, read_conllu, write_conllu
+from hf_xst.data.folders import treebank_files
+from hf_xst.data.gold import check_gold_tree, gold_faults
+from hf_xst.data.hub_layouts import to_treebank_layout
+from hf_xst.data.languages import DISTANT, LANGUAGES, NEARBY, SOURCES, Language
+from hf_xst.data.layout import TREEBANK_FEATURES, UPOS_TAGS, dataset_to_sentences, sentences_to_dataset
+from hf_xst.data.preparation import (
+    GoldError,
+    PreparationReport,
+    first,
+    hold_out,
+    prepare,
+    prepared_features,
+)
+from hf_xst.data.sentence import ConlluError, ConlluSentence
+from hf_xst.data.streams import InputError
+from hf_xst.data.text import TextError, iterate_unlabelled, read_unlabelled
+from hf_xst.data.treebanks import load_treebank
+from hf_xst.data.vectors import VectorError, WordVectors, read_vectors
+from hf_xst.data.words import PADDING, UNKNOWN, WordTable, lookup_forms
+
+__all__ = [
+    "DISTANT",
+    "LANGUAGES",
+    "NEARBY",
+    "PADDING",
+    "SOURCES",
+    "TREEBANK_FEATURES",
+    "UNKNOWN",
+    "UPOS_TAGS",
+    "ConlluError",
+    "ConlluSentence",
+    "GoldError",
+    "InputError",
+    "Language",
+    "PreparationReport",
+    "TextError",
+    "VectorError",
+    "WithheldWordsWarning",
+    "WordTable",
+    "WordVectors",
+    "check_gold_tree",
+    "dataset_to_sentences",
+    "first",
+    "gold_faults",
+    "hold_out",
+    "iterate_unlabelled",
+    "load_treebank",
+    "lookup_forms",
+    "prepare",
+    "prepared_features",
+    "read_conllu",
+    "read_unlabelled",
+    "read_vectors",
+    "sentences_to_dataset",
+    "to_treebank_layout",
+    "treebank_files",
+    "write_conllu",
+]

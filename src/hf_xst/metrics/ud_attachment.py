@@ -1,0 +1,55 @@
+"""Attachment scores as a metric of the `evaluate` library: `evaluate.load("path/to/ud_attachment.py")`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import evaluate
+from datasets import Features, List, Value
+
+from hf_xst.metrics.attachment import attachment_scores
+from hf_xst.metrics.rows import Row
+
+_DESCRIPTION = """\
+Unlabelled and labelled attachment scores of dependency trees in Universal Dependencies, in percent, without
+and with punctuation. Words are punctuation when their gold UPOS is PUNCT or SYM."""
+
+_CITATION = """\
+@inproceedings{zeman-etal-2018-conll,
+    title = "{C}o{NLL} 2018 Shared Task: Multilingual Parsing from Raw Text to {U}niversal {D}ependencies",
+    author = "Zeman, Daniel and others",
+    booktitle = "Proceedings of the {C}o{NLL} 2018 Shared Task",
+    year = "2018"
+}"""
+
+_INPUTS = """
+Args:
+    predictions: one dict per sentence with the lists `head` (whole numbers, 0 is the root) and `deprel`.
+    references: one dict per sentence with the lists `head`, `deprel` and `upos`.
+    strip_subtypes: compare relations up to the first colon (true by default).
+Returns:
+    `uas`, `las`, `uas_punct`, `las_punct` in percent, `words` and `words_without_punct` as counts.
+Examples:
+    >>> metric = evaluate.load("ud_attachment.py")
+    >>> tree = {"head": [2, 0], "deprel": ["det", "root"]}
+    >>> metric.compute(predictions=[tree], references=[tree | {"upos": ["DET", "NOUN"]}])["las"]
+    100.0
+"""
+
+
+class UdAttachment(evaluate.Metric):  # type: ignore[misc]  # the library is untyped
+    """UAS and LAS over sentences of any length, kept as ragged lists."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        tree = {"head": List(Value("int32")), "deprel": List(Value("string"))}
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=Features({"predictions": tree, "references": {**tree, "upos": List(Value("string"))}}),
+        )
+
+    def _compute(
+        self, predictions: Sequence[Row], references: Sequence[Row], *, strip_subtypes: bool = True
+    ) -> dict[str, float]:
+        return attachment_scores(list(predictions), list(references), strip_subtypes=strip_subtypes)

@@ -1,0 +1,137 @@
+"""The tagger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hf_xst.structures import LinearChainCRF
+
+from ..base import Row, StructuredModel, StructuredOutput
+from .configuration import CrfTaggerConfig
+
+BOUNDARIES = ("<s>", "</s>")
+
+
+class CrfTagger(StructuredModel):
+    """A tagger: words in, a distribution over tag sequences out.
+
+    Inside, every sentence stands between a start and an end tag, so that a sentence of one word has two
+    pairs. `scores` of its output are (B, N+1, T+2, T+2) as `LinearChainCRF` takes them, impossible pairs at
+    -inf; gold `labels` are (B, N), without boundaries.
+    """
+
+    config_class = CrfTaggerConfig
+    config: CrfTaggerConfig
+    structure = LinearChainCRF
+    leading, trailing = 1, 1
+    label_column = "upos"
+    main_metric = "accuracy"
+
+    def __init__(self, config: CrfTaggerConfig) -> None:
+        super().__init__(config)
+        tags = len(self.names)
+        self.dropout = config.output_dropout
+        self.emissions = nn.Linear(self.encoder.output_size, tags)
+        self.transitions = nn.Parameter(torch.empty(tags, tags))
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if module is self:
+            nn.init.uniform_(self.transitions, -1, 1)
+
+    @property
+    def names(self) -> list[str]:
+        """The tags, then the two boundaries."""
+        return [*super().names, *BOUNDARIES]
+
+    def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
+        """Name emissions and transitions."""
+        return [
+            (self.emissions, "weight", (0,)),
+            (self.emissions, "bias", (0,)),
+            (self, "transitions", (0, 1)),
+        ]
+
+    def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Score pairs of neighbours: (B, N+1, T+2, T+2), the emission of a position with the pair that it ends."""
+        if self.training and self.dropout > 0:
+            keep = torch.rand(states.shape[0], 1, states.shape[2], device=states.device) >= self.dropout
+            states = states * keep / (1 - self.dropout)
+        emissions = self.emissions(states)
+        pairs = emissions[:, 1:, None, :] + self.transitions
+        return pairs.masked_fill(~self._possible(lengths, pairs.shape[1]), -torch.inf)
+
+    def _possible(self, lengths: Tensor, pairs: int) -> Tensor:
+        """Say which pairs respect the boundaries: bool (B, N+1, T+2, T+2)."""
+        tags = len(self.names)
+        start, end = tags - 2, tags - 1
+        tag = torch.arange(tags, device=lengths.device)
+        pair = torch.arange(pairs, device=lengths.device)
+        is_word = tag < start
+        previous = torch.where((pair == 0)[:, None], tag == start, is_word)  # (N+1, T+2)
+        last = (pair == lengths[:, None])[..., None]
+        following = torch.where(last, tag == end, is_word)  # (B, N+1, T+2)
+        return previous[None, :, :, None] & following[:, :, None, :]
+
+    def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
+        """Negative log-likelihood of the gold sequence; unknown tags (-1) are summed over.
+
+        Args:
+            output: scores of a batch.
+            labels: (B, N).
+
+        Returns:
+            (B,).
+        """
+        assert output.lengths is not None
+        distribution = self.distribution(output)
+        gold = self.gold_best(labels, output.lengths)
+        alike = (gold[..., None] == torch.arange(len(self.names), device=gold.device)) | (gold < 0)[..., None]
+        kept = distribution.restricted_to(alike[:, :-1, :, None] & alike[:, 1:, None, :])
+        losses: Tensor = distribution.log_partition() - kept.log_partition()
+        return losses
+
+    def units(self, labels: Tensor) -> Tensor:
+        """Count each sentence once: (B,)."""
+        return torch.ones_like(labels[:, 0])
+
+    def distribution(self, output: StructuredOutput) -> LinearChainCRF:
+        """Return the distribution over tag sequences, boundaries included."""
+        assert output.scores is not None and output.lengths is not None
+        return LinearChainCRF(output.scores, output.lengths + 2)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column that holds the tags."""
+        return (self.config.column,)
+
+    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
+        """Return (B, N): tag index of each word, -1 for padding and unknown tags."""
+        index_of = {name: index for index, name in enumerate(names or self.names) if name not in BOUNDARIES}
+        tags = [torch.tensor([index_of.get(tag, -1) for tag in row[self.config.column]]) for row in rows]
+        return nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-1)
+
+    def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Tensor:
+        """Put the boundaries around: (B, N+2)."""
+        alphabet = list(names or self.names)
+        start, end = (alphabet.index(boundary) for boundary in BOUNDARIES)
+        padded = nn.functional.pad(labels, (1, 1), value=-1)
+        position = torch.arange(padded.shape[1], device=labels.device)
+        padded = torch.where(position == 0, start, padded)
+        return torch.where(position == (lengths + 1)[:, None], end, padded)
+
+    def decode(
+        self, best: Tensor, lengths: Tensor, names: Sequence[str] | None = None
+    ) -> list[dict[str, list[Any]]]:
+        """Return the tag column of each sentence, boundaries trimmed."""
+        alphabet = names or self.names
+        rows = best.tolist()
+        return [
+            {self.config.column: [alphabet[tag] if tag >= 0 else "_" for tag in rows[i][1 : n + 1]]}
+            for i, n in enumerate(lengths.tolist())
+        ]

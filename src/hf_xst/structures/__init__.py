@@ -1,0 +1,7 @@
+"""Distributions over dependency trees and tag sequences: sums, marginals, best ones, samples and votes."""
+
+from hf_xst.structures.base import Structure
+from hf_xst.structures.chain import LinearChainCRF
+from hf_xst.structures.dependency import DependencyTreeCRF
+
+__all__ = ["DependencyTreeCRF", "LinearChainCRF", "Structure"]

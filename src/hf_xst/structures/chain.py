@@ -1,0 +1,189 @@
+"""Distributions over tag sequences: a linear-chain CRF over scores of adjacent pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
+from hf_xst.structures.base import Structure, check_at_least_one, check_below
+from hf_xst.structures.sampling import draw
+
+
+class LinearChainCRF(Structure[Tensor]):
+    """Tag sequences; a sequence's score is the sum over its adjacent pairs of tags.
+
+    Group j is the pair of positions j and j+1, so G = N-1; a candidate is previous tag * T + next tag, so
+    C = T * T. A sentence of one position has no group: its T tags are equally probable, and log Z = log T.
+
+    Args:
+        pair_scores: (B, N-1, T, T): pair_scores[b, j, a, c] is tag a at position j followed by tag c at j+1.
+            Entries from the length on never matter, NaN included.
+        lengths: (B,) positions of each sentence, 1..N; all N if None.
+
+    Raises:
+        ValueError: scores or lengths are not of the stated shape, type or range.
+    """
+
+    LABEL_AXES: ClassVar[tuple[int, ...]] = (-2, -1)
+
+    def __init__(self, pair_scores: Tensor, lengths: Tensor | None = None) -> None:
+        super().__init__(pair_scores, lengths)
+
+    @staticmethod
+    def _positions(scores: Tensor) -> int:
+        if scores.ndim != 4 or scores.shape[2] != scores.shape[3] or scores.shape[3] < 1:
+            raise ValueError(f"pair_scores must have shape (B, N-1, T, T), got {tuple(scores.shape)}")
+        return scores.shape[1] + 1
+
+    @property
+    def valid_parts(self) -> Tensor:
+        """Bool (B, N-1, T, T): pairs within the sentence."""
+        return self._inside()[:, 1:, None, None].expand(self.scores.shape)
+
+    @property
+    def group_lengths(self) -> Tensor:
+        """(B,) pairs of each sentence."""
+        return self.lengths - 1
+
+    def group_view(self, x: Tensor) -> Tensor:
+        """Bring (B, N-1, T, T) to (B, N-1, T * T)."""
+        return x.flatten(2)
+
+    def part_view(self, x: Tensor) -> Tensor:
+        """Bring (B, N-1, T * T) to (B, N-1, T, T)."""
+        tag_count = math.isqrt(x.shape[2])
+        return x.reshape(*x.shape[:2], tag_count, tag_count)
+
+    def candidates(self, best: Tensor) -> Tensor:
+        """Return (B, N-1) previous tag * T + next tag, -1 in padding and where either tag is negative."""
+        tag_count = self.scores.shape[3]
+        check_below(best, tag_count, "tags")
+        before, after = best[:, :-1], best[:, 1:]
+        absent = (before < 0) | (after < 0) | ~self._inside()[:, 1:]
+        return (before * tag_count + after).masked_fill(absent, -1)
+
+    def best_from_candidates(self, candidates: Tensor) -> Tensor:
+        """Return tags, (..., B, N); the tag of a sentence of one position, which no pair tells, is 0."""
+        tag_count = self.scores.shape[3]
+        absent = candidates < 0
+        before = (candidates // tag_count).masked_fill(absent, -1)
+        after = (candidates % tag_count).masked_fill(absent, -1)
+        first = before[..., :1] if before.shape[-1] else before.new_full((*before.shape[:-1], 1), -1)
+        alone = (self.lengths == 1).unsqueeze(1)
+        return torch.cat([first.masked_fill(alone, 0), after], -1)
+
+    def contains(self, best: Tensor) -> Tensor:
+        """Say (bool, (B,)) which have a tag at every position."""
+        return (((best >= 0) & (best < self.scores.shape[3])) | ~self._inside()).all(1)
+
+    def best(self) -> Tensor:
+        """Return the tags of the best sequences, (B, N); of equal ones that with lower tags at its end."""
+        return self.topk(1)[0]
+
+    def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw k sequences of each sentence: sums run forwards, tags are drawn backwards; (k, B, N)."""
+        check_at_least_one(k)
+        wide = self._wide()
+        ahead = wide._forward()
+        sentences = torch.arange(len(self.lengths), device=self.lengths.device)
+        tag = draw(ahead[-1].expand(k, -1, -1), generator)
+        tags = [tag]
+        for j in reversed(range(self.scores.shape[1])):
+            drawn = draw(ahead[j] + wide.scores[sentences, j, :, tag], generator)
+            tag = torch.where(self.lengths > j + 1, drawn, tag)
+            tags.append(tag)
+        empty = (wide._log_partition() == NEGATIVE_INFINITY).unsqueeze(1)
+        return torch.stack(tags[::-1], 2).masked_fill(empty | ~self._inside(), -1)
+
+    def topk(self, k: int) -> Tensor:
+        """Return the k best sequences of each sentence, best first; (k, B, N), -1 where there are fewer.
+
+        The Viterbi recurrence, with the k best ways to every tag.
+        """
+        check_at_least_one(k)
+        pairs, tag_count = self._wide()._pairs(), self.scores.shape[3]
+        values = self._start().unsqueeze(1).repeat(1, k, 1)
+        values[:, 1:] = NEGATIVE_INFINITY
+        pointers = []  # (B, k, T): rank * T + tag at the position before, for the rank-th best way to a tag
+        for j, pair in enumerate(pairs):
+            ways = (values.unsqueeze(3) + pair.unsqueeze(1)).flatten(1, 2)
+            best, pointer = _best_of(ways, k)
+            values = torch.where((self.lengths > j + 1)[:, None, None], best, values)
+            pointers.append(pointer)
+        totals, place = _best_of(values.flatten(1), k)
+        tags = [place % tag_count]
+        for j, pointer in reversed(list(enumerate(pointers))):
+            earlier = pointer.flatten(1).gather(1, place)
+            place = torch.where((self.lengths > j + 1).unsqueeze(1), earlier, place)
+            tags.append(place % tag_count)
+        absent = (totals == NEGATIVE_INFINITY).unsqueeze(2) | ~self._inside().unsqueeze(1)
+        return torch.stack(tags[::-1], 2).masked_fill(absent, -1).transpose(0, 1)
+
+    @classmethod
+    def majority(cls, tags: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the tag with the most votes at every position; where votes tie, that of the earliest source.
+
+        Args:
+            tags: (S, B, N) of S sources; -1 casts no vote. Where there is no vote at all the tag is 0.
+            lengths: (B,) positions of each sentence; all N if None.
+
+        Returns:
+            (B, N), -1 in padding.
+
+        Raises:
+            ValueError: tags are not integers of shape (S, B, N) with at least one source.
+        """
+        if tags.ndim != 3 or not len(tags) or tags.is_floating_point():
+            raise ValueError(
+                "tags must be integers of shape (S, B, N) with S at least 1, "
+                f"got {tags.dtype} of {tuple(tags.shape)}"
+            )
+        _, batch, positions = tags.shape
+        space = cls(torch.zeros(batch, positions - 1, 1, 1, device=tags.device), lengths)
+        votes = (tags.unsqueeze(0) == tags.unsqueeze(1)).sum(1).masked_fill(tags < 0, 0)
+        winner = tags.gather(0, votes.argmax(0, keepdim=True)).squeeze(0).clamp(min=0)
+        return winner.masked_fill(~space._inside(), -1)
+
+    @classmethod
+    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
+        """Let several sources' tags vote; see `majority`."""
+        return cls.majority(torch.stack(list(best)), lengths, **options)
+
+    def _log_partition(self) -> Tensor:
+        return logsumexp(self._forward()[-1], 1)
+
+    def _forward(self) -> list[Tensor]:
+        """Return N tensors (B, T): log sums over what precedes each tag; beyond the end the last repeats."""
+        sums = [self._start()]
+        for j, pair in enumerate(self._pairs()):
+            longer = logsumexp(sums[-1].unsqueeze(2) + pair, 1)
+            sums.append(torch.where((self.lengths > j + 1).unsqueeze(1), longer, sums[-1]))
+        return sums
+
+    def _start(self) -> Tensor:
+        """Return (B, T) zeros in the working precision."""
+        batch, _, tag_count, _ = self.scores.shape
+        return self.scores.new_zeros(batch, tag_count, dtype=working_dtype(self.scores.device))
+
+    def _pairs(self) -> tuple[Tensor, ...]:
+        """Return N-1 tensors (B, T, T) of pair scores in the working precision, 0 in padding."""
+        wide = self.scores.to(working_dtype(self.scores.device)).masked_fill(~self.valid_parts, 0)
+        return wide.unbind(1)
+
+    def _inside(self) -> Tensor:
+        """Bool (B, N): the positions of each sentence."""
+        positions = torch.arange(self.scores.shape[1] + 1, device=self.scores.device)
+        return positions < self.lengths.unsqueeze(1)
+
+
+def _best_of(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest along axis 1, largest first, and their indices; the lower index first if equal."""
+    if k == 1:
+        return values.max(1, keepdim=True)
+    values, indices = values.sort(dim=1, descending=True, stable=True)
+    return values[:, :k], indices[:, :k]

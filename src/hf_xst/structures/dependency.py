@@ -1,0 +1,206 @@
+"""Distributions over labelled dependency trees, projective or not, with one root or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from hf_xst.numerics import NEGATIVE_INFINITY, wide_logsumexp, working_dtype
+from hf_xst.structures.base import Structure, check_at_least_one, check_below
+from hf_xst.structures.elimination import tree_log_partition
+from hf_xst.structures.projective import best_projective_heads, projective_log_partition
+from hf_xst.structures.sampling import draw
+from hf_xst.structures.spanning import best_heads
+from hf_xst.structures.trees import is_tree
+from hf_xst.structures.voting import vote
+
+Tree = tuple[Tensor, Tensor]
+"""Heads and labels, each (B, N): head and label of every word, -1 in padding; head 0 is the root symbol."""
+
+
+class DependencyTreeCRF(Structure[Tree]):
+    """Trees over the words 1..n and the root symbol 0; a tree's score is the sum over its labelled arcs.
+
+    Group g is word g+1 as a dependent, so G = N; a candidate is head * L + label, so C = (N+1) * L.
+
+    Args:
+        scores: (B, N+1, N+1, L): scores[b, h, d, l] is the arc from head h to dependent d with label l.
+            Entries with d = 0, h = d or beyond the length never matter, NaN included.
+        lengths: (B,) words of each sentence, 1..N; all N if None.
+        single_root: whether exactly one word hangs from the root symbol.
+        projective: whether arcs must not cross.
+
+    Raises:
+        ValueError: scores or lengths are not of the stated shape, type or range.
+    """
+
+    LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
+
+    def __init__(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        single_root: bool = True,
+        projective: bool = False,
+    ) -> None:
+        super().__init__(scores, lengths)
+        self.single_root = single_root
+        self.projective = projective
+
+    @staticmethod
+    def _positions(scores: Tensor) -> int:
+        if scores.ndim != 4 or scores.shape[1] != scores.shape[2] or scores.shape[3] < 1:
+            raise ValueError(f"scores must have shape (B, N+1, N+1, L), got {tuple(scores.shape)}")
+        return scores.shape[1] - 1
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The keyword options that this object was made with."""
+        return {"single_root": self.single_root, "projective": self.projective}
+
+    @property
+    def valid_parts(self) -> Tensor:
+        """Bool (B, N+1, N+1, L): arcs between different nodes of the sentence, not into the root."""
+        return self._valid_arcs().unsqueeze(3).expand(self.scores.shape)
+
+    @property
+    def group_lengths(self) -> Tensor:
+        """(B,) words of each sentence."""
+        return self.lengths
+
+    def group_view(self, x: Tensor) -> Tensor:
+        """Bring (B, N+1, N+1, L) to (B, N, (N+1) * L)."""
+        return x[:, :, 1:].transpose(1, 2).flatten(2)
+
+    def part_view(self, x: Tensor) -> Tensor:
+        """Bring (B, N, (N+1) * L) to (B, N+1, N+1, L), with 0 or false where d = 0."""
+        batch, words, candidates = x.shape
+        arcs = x.reshape(batch, words, words + 1, candidates // (words + 1)).transpose(1, 2)
+        return torch.cat([torch.zeros_like(arcs[:, :, :1]), arcs], 2)
+
+    def candidates(self, best: Tree) -> Tensor:
+        """Return (B, N) head * L + label, -1 in padding and where head or label is negative."""
+        heads, labels = best
+        count = self.scores.shape[3]
+        check_below(heads, self.scores.shape[1], "heads")
+        check_below(labels, count, "labels")
+        absent = (heads < 0) | (labels < 0) | ~self._inside()
+        return (heads * count + labels).masked_fill(absent, -1)
+
+    def best_from_candidates(self, candidates: Tensor) -> Tree:
+        """Return heads and labels, (..., B, N) each."""
+        count = self.scores.shape[3]
+        absent = candidates < 0
+        return (candidates // count).masked_fill(absent, -1), (candidates % count).masked_fill(absent, -1)
+
+    def contains(self, best: Tree) -> Tensor:
+        """Say (bool, (B,)) which are trees of this space over all words, each with a label."""
+        heads, labels = best
+        labelled = (((labels >= 0) & (labels < self.scores.shape[3])) | ~self._inside()).all(1)
+        return labelled & is_tree(heads, self.lengths, **self.options)
+
+    def best(self) -> Tree:
+        """Return the heads and labels of the best trees; of equal heads or labels the lower comes first."""
+        strongest = self._masked(self.scores.detach().amax(3).to(working_dtype(self.scores.device)))
+        if self.projective:
+            heads = best_projective_heads(strongest, self.lengths, self.single_root)
+        else:
+            arcs = self._with_idle_padding(strongest).double().cpu().numpy()
+            heads = torch.from_numpy(best_heads(arcs, self.single_root)).to(strongest.device)
+        heads = heads.masked_fill(~self._inside(), -1)
+        return heads, _of_arcs(self.scores.detach(), heads).argmax(2).masked_fill(heads < 0, -1)
+
+    def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tree:
+        """Draw k trees of each sentence: heads first, with the labels summed out, then each arc's label."""
+        check_at_least_one(k)
+        wide = self._wide()
+        unlabelled = self.with_scores(wide._log_arcs().unsqueeze(3))
+        heads, _ = Structure.sample(unlabelled, k, generator=generator)
+        return heads, draw(_of_arcs(wide.scores, heads), generator).masked_fill(heads < 0, -1)
+
+    def topk(self, k: int) -> Tree:
+        """Return the k best trees of each sentence, best first, out of the k best labels of each arc."""
+        check_at_least_one(k)
+        ranked = self.scores.detach().sort(dim=3, descending=True, stable=True)
+        heads, ranks = Structure.topk(self.with_scores(ranked.values[..., :k]), k)
+        labels = _of_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
+        return heads, labels.masked_fill(heads < 0, -1)
+
+    @classmethod
+    def majority(
+        cls,
+        heads: Tensor,
+        labels: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        single_root: bool = True,
+        projective: bool = False,
+    ) -> Tree:
+        """Return the tree with the most votes, counted per labelled arc.
+
+        Where votes tie, the first source whose own tree is optimal wins, else earlier sources' arcs do.
+
+        Args:
+            heads: (S, B, N) of S sources, each as by `best()`; -1 casts no vote.
+            labels: (S, B, N), likewise.
+            lengths: (B,) words of each sentence; all N if None.
+            single_root: whether exactly one word hangs from the root symbol.
+            projective: whether arcs must not cross.
+
+        Raises:
+            ValueError: the shapes differ or are not (S, B, N) with at least one source.
+        """
+        if heads.ndim != 3 or heads.shape != labels.shape or not len(heads):
+            shapes = f"{tuple(heads.shape)} and {tuple(labels.shape)}"
+            raise ValueError(f"heads and labels must both have shape (S, B, N), S at least 1, got {shapes}")
+        _, batch, words = heads.shape
+        label_count = int(labels.max().clamp(min=0)) + 1 if labels.numel() else 1
+        blank = torch.zeros(batch, words + 1, words + 1, label_count, device=heads.device)
+        space = cls(blank, lengths, single_root=single_root, projective=projective)
+        return vote(space, list(zip(heads, labels, strict=True)))
+
+    @classmethod
+    def majority_of(cls, best: Sequence[Tree], lengths: Tensor | None = None, **options: bool) -> Tree:
+        """Let several sources' trees vote; see `majority`."""
+        heads = torch.stack([heads for heads, _ in best])
+        return cls.majority(heads, torch.stack([labels for _, labels in best]), lengths, **options)
+
+    def _log_partition(self) -> Tensor:
+        arcs = self._log_arcs()
+        if self.projective:
+            return projective_log_partition(arcs, self.lengths, self.single_root)
+        return tree_log_partition(self._with_idle_padding(arcs), self.single_root)
+
+    def _log_arcs(self) -> Tensor:
+        """Return (B, N+1, N+1) log weights of arcs with their labels summed out."""
+        return wide_logsumexp(self.scores, self._valid_arcs())
+
+    def _inside(self) -> Tensor:
+        """Bool (B, N): the words of each sentence."""
+        return torch.arange(self.scores.shape[1] - 1, device=self.scores.device) < self.lengths.unsqueeze(1)
+
+    def _valid_arcs(self) -> Tensor:
+        """Bool (B, N+1, N+1)."""
+        nodes = torch.arange(self.scores.shape[1], device=self.scores.device)
+        inside = nodes <= self.lengths.unsqueeze(1)
+        return inside[:, :, None] & (inside & (nodes > 0))[:, None, :] & (nodes[:, None] != nodes)
+
+    def _masked(self, arcs: Tensor) -> Tensor:
+        return arcs.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
+
+    def _with_idle_padding(self, arcs: Tensor) -> Tensor:
+        """Hang the words beyond each end from word 1, so that every sentence is a tree over N words."""
+        first_word = torch.arange(arcs.shape[1], device=arcs.device) == 1
+        beyond = torch.nn.functional.pad(~self._inside(), (1, 0))
+        return arcs.masked_fill(first_word[:, None] & beyond[:, None, :], 0)
+
+
+def _of_arcs(x: Tensor, heads: Tensor) -> Tensor:
+    """Return (..., B, N, L): what x (B, N+1, N+1, L) holds for the arc from each head (-1 counts as 0)."""
+    sentences = torch.arange(x.shape[0], device=x.device).unsqueeze(1)
+    dependents = torch.arange(1, x.shape[2], device=x.device)
+    return x[sentences, heads.clamp(min=0), dependents]

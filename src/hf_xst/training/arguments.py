@@ -1,0 +1,154 @@
+"""What each command can be told, as data classes; the same names serve flags, YAML and Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
+    """Declare an argument with its help."""
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata={"help": help_text, **kwargs})
+    return field(default=default, metadata={"help": help_text, **kwargs})
+
+
+def required(help_text: str) -> Any:
+    """Declare an argument that must be given."""
+    return field(metadata={"help": help_text})
+
+
+@dataclass(kw_only=True)
+class OutputArguments:
+    """Where results go."""
+
+    output: str = required("Folder for the result; what `from_pretrained` reads, and what may be shared.")
+    seed: int = option("Seed of everything that is drawn.", 42)
+
+
+@dataclass(kw_only=True)
+class SentenceArguments:
+    """Which sentences are read."""
+
+    treebank: str | None = option(
+        "A treebank: a language code (id, fr:GSD+Sequoia), a UD_... folder, a .conllu file, "
+        "SPLIT=PATH,..., or a data set on the Hub."
+    )
+    data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
+    split: str = option("Which part of the treebank, e.g. train, dev, dev[:500], train[90%:].", "train")
+    text: str | None = option(
+        "Sentences without annotation instead: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
+    )
+    tagger: str | None = option("A tagger (folder or Hub id) whose tags replace those of the input.")
+
+
+@dataclass(kw_only=True)
+class VectorArguments:
+    """Word vectors of encoder A."""
+
+    vectors: str | None = option("Word vectors (.vec, .txt, .gz) of the language, for models that read by vectors.")
+    vector_rows: int | None = option("Read only the first so many vectors.")
+
+
+@dataclass(kw_only=True)
+class LoopArguments:
+    """The training loop."""
+
+    epochs: float = option("Passes over the data (unless --updates is given).", 5.0)
+    updates: int | None = option("Number of updates, in the place of --epochs.")
+    batch_size: int = option("Sentences of a batch, on each process.", 80)
+    learning_rate: float | None = option("Step size of Adam; by default the published one.")
+    trainer: list[str] = option("Any other field of transformers.TrainingArguments as KEY=VALUE.", [])
+    keep_states: bool = option(
+        "Compute the word states of a frozen encoder once and keep them in memory (2 bytes a number).", True
+    )
+
+
+@dataclass(kw_only=True)
+class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, LoopArguments):
+    """Train a source model on a treebank."""
+
+    task: Literal["parser", "tagger"] = option("What to train.", "parser")
+    dev_split: str = option("Part for development scores; without one, the last 10 % of the training part.", "dev")
+    dev_treebank: str | None = option("Take the development part from this treebank instead.")
+    max_length: int = option("Longest training sentence, tokens added by the model counted.", 100)
+    faulty: Literal["error", "skip"] = option("Refuse sentences whose gold is no tree, or leave them out.", "skip")
+    encoder: str | None = option("A pretrained encoder (folder or Hub id) in the place of word vectors.")
+    encoder_revision: str | None = option("Revision of the encoder on the Hub.")
+    encoder_layers: int | None = option("Keep only the first so many layers of the encoder.")
+    model: list[str] = option("Fields of the model's configuration as KEY=VALUE, e.g. context_layers=2.", [])
+    epochs: float = option("Most passes over the data.", 1000.0)
+    patience: int = option("Stop after so many epochs without a better development score.", 50)
+    plateau: int = option("Halve the learning rate after so many epochs without a better development score.", 10)
+
+
+@dataclass(kw_only=True)
+class BuildChartsArguments(OutputArguments, SentenceArguments, VectorArguments):
+    """Make charts for unlabelled sentences from source models."""
+
+    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
+    start: str | None = option("Name of the source that training will start from; by default the first one.")
+    labels: Literal["start", "union"] = option("The charts' labels: those of the start, or of all sources.", "start")
+    rule: Literal["pool", "union"] = option("Logarithmic opinion pool, or union (PPTX).", "pool")
+    sigma: float = option("Probability mass that is kept of each group of candidates.", 0.95)
+    floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
+    weights: str | None = option("YAML file with a weight for each source by name; uniform without it.")
+    max_length: int | None = option("Longest sentence, added tokens counted; by default 30 (parser), 60 (tagger).")
+    keep_log_probs: bool = option("Also store the pooled log-probabilities of the kept candidates.", False)
+    batch_words: int = option("Words of a batch, padding included.", 2000)
+
+
+@dataclass(kw_only=True)
+class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
+    """Train a target model on charts."""
+
+    charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
+    start: str = required("The starting model: a folder or Hub id, or `none` for a fresh model (then --l2 0).")
+    start_revision: str | None = option("Revision of the start on the Hub.")
+    like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
+    l2: float | None = option("Strength of the pull to the starting parameters; by default the published one.")
+    train_words: bool = option("Also train the word vectors, as published.", False)
+    with_best: bool = option("Let each source's best structure join its sentence's chart, as published.", True)
+    updates: int | None = option("Number of updates.", 800)
+    treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")
+    data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
+    split: str = option("Part of that treebank.", "dev")
+    tagger: str | None = option("A tagger whose tags replace the development sentences'.")
+    eval_every: int = option("Updates between development scores.", 100)
+
+
+@dataclass(kw_only=True)
+class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
+    """Score a model, or a file of predictions, on a treebank."""
+
+    model: str | None = option("The model: a folder or Hub id.")
+    revision: str | None = option("Revision of the model on the Hub.")
+    predictions: str | None = option("A CoNLL-U file of predictions for the same sentences, instead of a model.")
+    columns: list[str] = option("With --predictions: the columns to score.", ["head", "deprel"])
+    split: str = option("Which part of the treebank.", "test")
+    batch_words: int = option("Words of a batch, padding included.", 2000)
+
+
+@dataclass(kw_only=True)
+class PredictArguments(VectorArguments):
+    """Annotate sentences with a model."""
+
+    model: str = required("The model: a folder or Hub id.")
+    input: str = required("CoNLL-U, one tokenised sentence a line (.txt), JSON lines, gzipped or not; - for CoNLL-U on stdin.")
+    output: str = option("CoNLL-U file, gzipped by its name; - for stdout.", "-")
+    revision: str | None = option("Revision of the model on the Hub.")
+    format: Literal["conllu", "text", "jsonl"] | None = option("Format of the input, if its name does not say it.")
+    tagger: str | None = option("A tagger to run first; by default the one in the model's folder, where needed.")
+    batch_words: int = option("Words of a batch, padding included.", 2000)
+
+
+@dataclass(kw_only=True)
+class VoteArguments(OutputArguments, SentenceArguments, VectorArguments):
+    """Combine source models without training: majority vote, or the pool decoded as it stands."""
+
+    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
+    rule: Literal["majority", "pool"] = option("Majority vote, or the best structure under the pooled marginals.", "majority")
+    floor: float = option("For the pool: added to every marginal probability before the logarithm.", 1e-9)
+    weights: str | None = option("For the pool: YAML file with a weight for each source by name.")
+    split: str = option("Which part of the treebank.", "test")
+    batch_words: int = option("Words of a batch, padding included.", 2000)

@@ -1,0 +1,206 @@
+"""Making charts: all sources over a batch, pooled at once, written in shards, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from torch import Tensor
+
+from hf_xst.charts import log_opinion_pool, stacked_log_marginals, threshold
+from hf_xst.charts.chart import thresholded_union
+from hf_xst.charts.pooling import unsupported_groups
+from hf_xst.charts.storage import FORMAT_VERSION, chart_features, to_ragged, words_hash
+from hf_xst.console import progress
+from hf_xst.files import write_text, written_aside
+from hf_xst.models.base import Row
+
+from .inference import in_batches
+from .sources import SourcePool
+
+RULES = ("pool", "union")
+SHARD = 1000
+STATE_FILE = "run/building.json"
+
+
+@dataclass(frozen=True)
+class ChartSettings:
+    """How charts are made.
+
+    Args:
+        rule: `"pool"` (logarithmic opinion pool) or `"union"` (PPTX).
+        sigma: mass that is kept of each group.
+        floor: added to every marginal before the logarithm; the published value is 1e-9.
+        weights: a weight for each source by name; uniform if not given.
+        keep_log_probs: store the pooled log-probabilities of the kept candidates.
+    """
+
+    rule: str = "pool"
+    sigma: float = 0.95
+    floor: float = 1e-9
+    weights: Mapping[str, float] | None = None
+    keep_log_probs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ValueError(f"rule is {self.rule!r}; expected one of {', '.join(RULES)}")
+        if not 0 < self.sigma <= 1:
+            raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
+
+
+@dataclass
+class BuildCounts:
+    """What was met while charts were made; adds up over shards."""
+
+    sentences: int = 0
+    groups: int = 0
+    kept: int = 0
+    without_support: int = 0
+    dropped_mass: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add another shard's counts."""
+        self.sentences += other["sentences"]
+        self.groups += other["groups"]
+        self.kept += other["kept"]
+        self.without_support += other["without_support"]
+        for name, mass in other["dropped_mass"].items():
+            self.dropped_mass[name] = self.dropped_mass.get(name, 0.0) + mass
+
+
+class ChartMaker:
+    """Make chart rows out of sentences.
+
+    Args:
+        pool: the sources.
+        settings: the rule and its parameters.
+    """
+
+    def __init__(self, pool: SourcePool, settings: ChartSettings) -> None:
+        self.pool, self.settings = pool, settings
+        self.weights = pool.weights(settings.weights)
+        self.counts = BuildCounts()
+
+    def __call__(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Return the chart columns of a batch of rows."""
+        sources = self.pool.distributions(rows)
+        first = sources[0]
+        marginals = stacked_log_marginals(sources)
+        pooled = log_opinion_pool(marginals, self.weights, self.settings.floor, valid=first.valid)
+        if self.settings.rule == "pool":
+            kept = threshold(pooled, self.settings.sigma, first.valid)
+            self.counts.without_support += int(unsupported_groups(marginals, self.weights).sum())
+        else:
+            kept = thresholded_union(marginals, self.settings.sigma, first.valid)
+        best = [source.best_candidates() for source in sources]
+        pool_best = first.with_scores(first.part_view(pooled)).best_candidates()
+        groups = first.group_lengths.tolist()
+        stored = pooled if self.settings.keep_log_probs else None
+        self.counts.sentences += len(rows)
+        self.counts.groups += sum(groups)
+        self.counts.kept += int(kept.sum())
+        return [
+            self._row(row, kept[i], groups[i], [b[i] for b in best], pool_best[i], None if stored is None else stored[i])
+            for i, row in enumerate(rows)
+        ]
+
+    @staticmethod
+    def _row(
+        row: Row, kept: Tensor, groups: int, best: Sequence[Tensor], pool_best: Tensor, log_probs: Tensor | None
+    ) -> dict[str, Any]:
+        return {
+            **row,
+            **to_ragged(kept, groups, log_probs),
+            "source_best": [candidates[:groups].tolist() for candidates in best],
+            "pool_best": pool_best[:groups].tolist(),
+            "words_hash": words_hash(row["words"]),
+            "format_version": FORMAT_VERSION,
+        }
+
+    def take_counts(self) -> dict[str, Any]:
+        """Return the counts since the last call."""
+        counts, self.counts = self.counts, BuildCounts()
+        for source in self.pool.sources:
+            if source.relabelling.dropped:
+                counts.dropped_mass[source.name] = source.dropped_mass
+                source.dropped_mass = 0.0
+        return asdict(counts)
+
+
+def build_shards(
+    rows: Dataset,
+    make: ChartMaker,
+    output: Path,
+    identity: Mapping[str, Any],
+    *,
+    batch_words: int,
+    shard_size: int = SHARD,
+) -> BuildCounts:
+    """Write charts for all rows as `data/train-*.parquet`; what is already there is kept.
+
+    Args:
+        rows: sentences in the prepared layout, without gold.
+        make: makes the chart rows of a batch.
+        output: the charts' folder.
+        identity: all that the charts depend on; a folder begun with another identity is refused.
+        batch_words: see `length_batches`.
+        shard_size: sentences of a shard.
+
+    Returns:
+        Counts over all shards, also those that a former run wrote.
+
+    Raises:
+        ValueError: the folder holds (part of) charts made otherwise.
+    """
+    shards = max(1, -(-len(rows) // shard_size))
+    state = _begun_state(output / STATE_FILE, _identity_hash(rows, identity, shard_size))
+    features = chart_features(rows.features)
+    with progress("making charts", len(rows)) as advance:
+        for shard in range(shards):
+            name = f"train-{shard:05d}-of-{shards:05d}.parquet"
+            part = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
+            if name not in state["shards"] or not (output / "data" / name).exists():
+                made = list(in_batches((rows[i] for i in part), _advancing(make, advance), batch_words))
+                with written_aside(output / "data" / name) as aside:
+                    Dataset.from_list(made, features=features).to_parquet(str(aside))
+                state["shards"][name] = make.take_counts()
+                write_text(output / STATE_FILE, json.dumps(state))
+            else:
+                advance(len(part))
+    counts = BuildCounts()
+    for shard_counts in state["shards"].values():
+        counts.add(shard_counts)
+    return counts
+
+
+def _advancing(make: ChartMaker, advance: Callable[[int], None]) -> Callable[[list[Row]], list[dict[str, Any]]]:
+    def run(batch: list[Row]) -> list[dict[str, Any]]:
+        made = make(batch)
+        advance(len(batch))
+        return made
+
+    return run
+
+
+def _identity_hash(rows: Dataset, identity: Mapping[str, Any], shard_size: int) -> str:
+    digest = hashlib.sha256(json.dumps([identity, shard_size, rows.column_names], sort_keys=True).encode())
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _begun_state(path: Path, identity: str) -> dict[str, Any]:
+    if not path.exists():
+        return {"identity": identity, "shards": {}}
+    state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if state["identity"] != identity:
+        raise ValueError(
+            f"{path.parent.parent} holds charts of other sentences, sources or settings; "
+            "choose another --output or remove that folder"
+        )
+    return state

@@ -1,0 +1,1 @@
+"""The commands as functions: each takes a data class of `hf_xst.training.arguments`."""

@@ -1,0 +1,202 @@
+"""Source models: named, loaded, and asked for their distributions over one alphabet."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import yaml
+from torch import Tensor
+from transformers import AutoModel
+
+from hf_xst.charts.alphabet import Relabelling
+from hf_xst.data import WordVectors
+from hf_xst.models.base import Row, StructuredModel
+from hf_xst.models.vector_table import VectorTable
+from hf_xst.structures.base import Structure
+
+from .frozen import FrozenStates
+from .inference import run_rows
+
+_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<path>[^@=]+)(?:@(?P<revision>[^@=]+))?")
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Where a source model is: `NAME=PATH_OR_ID[@REVISION]`, the name by default the last part of the path."""
+
+    name: str
+    path: str
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SourceSpec:
+        """Read `NAME=PATH_OR_ID[@REVISION]`.
+
+        Raises:
+            ValueError: the text has another form.
+        """
+        found = _SPEC.fullmatch(text)
+        if found is None:
+            raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
+        path = found["path"].rstrip("/") or found["path"]
+        return cls(found["name"] or path.rsplit("/", 1)[-1], path, found["revision"])
+
+    @classmethod
+    def parse_all(cls, texts: Sequence[str]) -> list[SourceSpec]:
+        """Read several specifications; their names must differ.
+
+        Raises:
+            ValueError: there is none, or two have one name.
+        """
+        specs = [cls.parse(text) for text in texts]
+        if not specs:
+            raise ValueError("no source model is named; give at least one NAME=PATH_OR_ID[@REVISION]")
+        names = [spec.name for spec in specs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two sources are called {', '.join(twice)}; name them apart: NAME=PATH_OR_ID")
+        return specs
+
+    def public_id(self) -> str | None:
+        """Return the Hub id, or None for a local folder: local paths are never written into what is shared."""
+        return None if Path(self.path).exists() else self.path
+
+
+def load_model(path: str, revision: str | None = None, vectors: WordVectors | None = None) -> StructuredModel:
+    """Load a structured model and give it a target language's word vectors where it reads words by vectors.
+
+    Raises:
+        ValueError: what is there is no structured model, or its vectors are of another space.
+    """
+    model = AutoModel.from_pretrained(path, **({"revision": revision} if revision else {}))
+    if not isinstance(model, StructuredModel):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}; expected a parser or tagger saved by this package"
+        )
+    if vectors is not None and isinstance(model.encoder.words, VectorTable):
+        model.replace_word_vectors(vectors)
+    return model
+
+
+def weights_digest(model: StructuredModel) -> str:
+    """Identify a model by the SHA-256 of its parameters (not of its word vectors, which are exchanged)."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+@dataclass
+class Source:
+    """A loaded source model and how its labels map to the common alphabet."""
+
+    name: str
+    model: StructuredModel
+    relabelling: Relabelling
+    states: FrozenStates | None = None
+    dropped_mass: float = field(default=0.0, init=False)
+
+    def distribution(self, rows: Sequence[Row]) -> Structure:
+        """Return the model's distribution over structures that use the common alphabet's labels alone.
+
+        What is expected on dropped labels is added to `dropped_mass`, in candidates.
+        """
+        own = self.model.distribution(run_rows(self.model, rows, self.states))
+        if self.relabelling.is_identity:
+            return own
+        if self.relabelling.dropped:
+            self.dropped_mass += float(self._mass_on_dropped(own))
+        return own.with_scores(self.relabelling.scores(own.scores, -torch.inf))
+
+    def _mass_on_dropped(self, own: Structure) -> Tensor:
+        kept = Relabelling(self.relabelling.new, self.relabelling.old, self.relabelling.label_axes)
+        marginals = own.marginals()
+        survives = kept.scores(torch.ones_like(self.relabelling.scores(marginals, 0.0)), 0.0)
+        return (marginals * (1 - survives)).sum()
+
+
+class SourcePool:
+    """Several source models of one kind over one alphabet.
+
+    Args:
+        models: the models by name, in the order in which they are pooled.
+        names: the common alphabet.
+        states: ready states of the frozen encoder that models share, by fingerprint.
+
+    Raises:
+        ValueError: the models are not all of one kind.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, StructuredModel],
+        names: Sequence[str],
+        states: Mapping[str, FrozenStates | None] | None = None,
+    ) -> None:
+        kinds = {model.config.model_type for model in models.values()}
+        if len(kinds) != 1:
+            found = ", ".join(f"{name}: {model.config.model_type}" for name, model in models.items())
+            raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
+        self.names = list(names)
+        self.sources = [
+            Source(
+                name,
+                model,
+                Relabelling.between(model.names, names, model.structure),
+                (states or {}).get(name),
+            )
+            for name, model in models.items()
+        ]
+
+    def distributions(self, rows: Sequence[Row]) -> list[Structure]:
+        """Return each source's distribution over the structures of a batch of rows, on one device."""
+        return [source.distribution(rows) for source in self.sources]
+
+    def weights(self, by_name: Mapping[str, float] | None) -> list[float] | None:
+        """Put weights by name in the order of the sources.
+
+        Raises:
+            ValueError: a source has no weight, or a weight no source.
+        """
+        if by_name is None:
+            return None
+        own = [source.name for source in self.sources]
+        missing, extra = sorted(set(own) - set(by_name)), sorted(set(by_name) - set(own))
+        if missing or extra:
+            raise ValueError(
+                f"weights are needed for exactly {', '.join(own)}; missing: {', '.join(missing) or 'none'}; "
+                f"without a source: {', '.join(extra) or 'none'}"
+            )
+        return [by_name[name] for name in own]
+
+
+def read_weights(path: str) -> dict[str, float]:
+    """Read a weights file: YAML, one `NAME: WEIGHT` a line.
+
+    Raises:
+        ValueError: the file has another form.
+    """
+    content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    if isinstance(content, dict) and "weights" in content:
+        content = content["weights"]
+    if not isinstance(content, dict) or not all(isinstance(value, int | float) for value in content.values()):
+        raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line, found {str(content)[:80]!r}")
+    return {str(name): float(weight) for name, weight in content.items()}
+
+
+def joint_names(models: Sequence[StructuredModel]) -> list[str]:
+    """Return the union of several models' labels: the first model's order, then what others add.
+
+    Special labels, which every model of a kind has, stay last.
+    """
+    labels: dict[str, None] = {}
+    for model in models:
+        labels |= dict.fromkeys(model.config.labels or [])
+    special = models[0].names[len(models[0].config.labels or []) :]
+    return [*labels, *special]

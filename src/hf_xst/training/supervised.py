@@ -1,0 +1,44 @@
+"""Supervised training of source models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datasets import Dataset
+from torch import Tensor
+from transformers import TrainingArguments
+
+from hf_xst.models.base import StructuredModel, StructuredOutput
+
+from .collation import Collator
+from .frozen import FrozenStates
+from .trainer import StructuredTrainer
+
+
+class SupervisedTrainer(StructuredTrainer):
+    """Train a model on gold columns with the loss that the model itself names.
+
+    Args:
+        model: the model.
+        args: the training arguments.
+        train_dataset: prepared rows with the model's gold columns.
+        eval_dataset: the same, for the development score.
+        states: ready states of a frozen encoder.
+        kwargs: for `transformers.Trainer`.
+    """
+
+    def __init__(
+        self,
+        model: StructuredModel,
+        args: TrainingArguments,
+        train_dataset: Dataset | None = None,
+        eval_dataset: Dataset | None = None,
+        states: FrozenStates | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(model, args, Collator(model, states), train_dataset, eval_dataset, **kwargs)
+
+    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Tensor]) -> Tensor:
+        """Return the model's supervised loss of each sentence: (B,)."""
+        assert output.losses is not None
+        return output.losses

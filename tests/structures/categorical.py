@@ -1,0 +1,69 @@
+"""The simplest structure: groups that choose independently. Nothing in it is a tree or a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from hf_xst.numerics import wide_logsumexp
+from hf_xst.structures import Structure
+from hf_xst.structures.voting import vote
+from torch import Tensor
+
+
+class IndependentGroups(Structure[Tensor]):
+    """One candidate in each group, each with a probability of its own; `best()` is the candidates themselves.
+
+    Args:
+        scores: (B, G, C).
+        lengths: (B,) groups of each sentence.
+    """
+
+    LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
+
+    @staticmethod
+    def _positions(scores: Tensor) -> int:
+        if scores.ndim != 3:
+            raise ValueError(f"scores must have shape (B, G, C), got {tuple(scores.shape)}")
+        return scores.shape[1]
+
+    def _log_partition(self) -> Tensor:
+        return wide_logsumexp(self.scores, self._inside()).masked_fill(~self._inside(), 0).sum(1)
+
+    def best(self) -> Tensor:
+        scores = self.scores.detach().masked_fill(~self.valid, float("-inf"))
+        empty = ((scores.amax(2) == float("-inf")) & self._inside()).any(1, keepdim=True)
+        return scores.argmax(2).masked_fill(empty | ~self._inside(), -1)
+
+    @property
+    def valid_parts(self) -> Tensor:
+        return self._inside().unsqueeze(2).expand(self.scores.shape)
+
+    @property
+    def group_lengths(self) -> Tensor:
+        return self.lengths
+
+    def group_view(self, x: Tensor) -> Tensor:
+        return x
+
+    def part_view(self, x: Tensor) -> Tensor:
+        return x
+
+    def candidates(self, best: Tensor) -> Tensor:
+        return best.masked_fill((best < 0) | ~self._inside(), -1)
+
+    def best_from_candidates(self, candidates: Tensor) -> Tensor:
+        return candidates
+
+    def contains(self, best: Tensor) -> Tensor:
+        return (((best >= 0) & (best < self.scores.shape[2])) | ~self._inside()).all(1)
+
+    @classmethod
+    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
+        stacked = torch.stack(list(best))
+        count = int(stacked.max().clamp(min=0)) + 1
+        return vote(cls(torch.zeros(*stacked.shape[1:], count), lengths), list(best))
+
+    def _inside(self) -> Tensor:
+        return torch.arange(self.scores.shape[1]) < self.lengths.unsqueeze(1)
