@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+
 from hf_xst.numerics import wide_logsumexp
 from hf_xst.structures import Structure
 from hf_xst.structures.voting import vote
-from torch import Tensor
 
 
 class IndependentGroups(Structure[Tensor]):

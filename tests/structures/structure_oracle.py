@@ -1,4 +1,4 @@
-"""All structures of a sentence, listed one by one from the definition. Slow, scalar, and independent of the package.
+"""All structures of a sentence, listed from the definition. Slow, scalar, independent of the package.
 
 A structure is listed as the tuple of its candidates, one for each group; scores[g][c] is a nested list.
 """
@@ -106,7 +106,9 @@ class Enumerated:
         return sums
 
     def entropy(self) -> float:
-        terms = [math.exp(total - self.log_partition) * (self.log_partition - total) for total, _ in self.possible]
+        terms = [
+            math.exp(total - self.log_partition) * (self.log_partition - total) for total, _ in self.possible
+        ]
         return math.fsum(terms)
 
 

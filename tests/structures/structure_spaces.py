@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from categorical import IndependentGroups
-from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 from structure_oracle import (
     Candidates,
     Enumerated,
@@ -18,6 +17,8 @@ from structure_oracle import (
     independent_candidates,
     tree_candidates,
 )
+
+from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 
 
 @dataclass(frozen=True)

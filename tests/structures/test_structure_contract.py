@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from hf_xst.structures import Structure
 from structure_spaces import SPACES, Space
 from torch import Tensor
 from torch.testing import assert_close
+
+from hf_xst.structures import Structure
 
 LENGTHS = [3, 1, 4, 2]
 SETTINGS = {
@@ -59,7 +60,9 @@ def assert_same_best(one: Any, other: Any) -> None:
 
 def test_log_partition_is_the_sum_over_all_structures(space: Space, structure: Structure[Any]) -> None:
     expected = [space.enumerated(structure, i).log_partition for i in range(len(structure.lengths))]
-    assert_close(structure.log_partition(), torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+    assert_close(
+        structure.log_partition(), torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_marginals_are_the_shares_of_structures(space: Space, structure: Structure[Any]) -> None:
@@ -101,7 +104,9 @@ def test_entropy_is_the_mean_surprise(space: Space, structure: Structure[Any]) -
     assert_close(structure.entropy(), torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
-def test_best_is_a_structure_of_the_space_with_the_highest_score(space: Space, structure: Structure[Any]) -> None:
+def test_best_is_a_structure_of_the_space_with_the_highest_score(
+    space: Space, structure: Structure[Any]
+) -> None:
     best = structure.best()
     candidates = structure.candidates(best)
     for i, groups in enumerate(structure.group_lengths.tolist()):
@@ -173,7 +178,9 @@ def test_padding_does_not_speak(space: Space, filling: float) -> None:
         gold_here = rows(gold, (slice(i, i + 1), slice(n)))
         assert_close(structure.log_prob(gold)[i], single.log_prob(gold_here)[0])
         assert_same_best(rows(structure.best(), (i, slice(n))), rows(single.best(), 0))
-        assert_same_best(rows(structure.topk(3), (slice(None), i, slice(n))), rows(single.topk(3), (slice(None), 0)))
+        assert_same_best(
+            rows(structure.topk(3), (slice(None), i, slice(n))), rows(single.topk(3), (slice(None), 0))
+        )
 
 
 def test_gradient_of_the_log_partition_is_the_marginals(space: Space) -> None:
@@ -190,7 +197,9 @@ def test_log_mass_is_the_probability_of_the_restriction(space: Space) -> None:
     structure = space.random([3, 1, 4, 2], seed=5)
     generator = torch.Generator().manual_seed(6)
     keep = torch.rand(structure.scores.shape, generator=generator) < 0.7
-    keep |= structure.part_view(torch.nn.functional.one_hot(structure.best_candidates().clamp(min=0), structure.valid.shape[2]).bool())
+    keep |= structure.part_view(
+        torch.nn.functional.one_hot(structure.best_candidates().clamp(min=0), structure.valid.shape[2]).bool()
+    )
     scores = structure.scores.clone().requires_grad_()
     log_mass = structure.with_scores(scores).log_mass(keep)
     restricted = structure.restricted_to(keep)
@@ -216,7 +225,11 @@ def test_an_empty_restriction_harms_nobody(space: Space) -> None:
     for found in (empty.best(), rows(empty.topk(2), 0), rows(empty.sample(2), 1)):
         assert all((part[1] == -1).all() for part in tensors(found))
     assert empty.log_prob(structure.best())[1] == -math.inf
-    losses = empty.log_partition() + empty.log_prob(structure.best()) + structure.with_scores(scores).log_mass(keep)
+    losses = (
+        empty.log_partition()
+        + empty.log_prob(structure.best())
+        + structure.with_scores(scores).log_mass(keep)
+    )
     losses.sum().backward()
     assert scores.grad.isfinite().all()
     assert (scores.grad[1] == 0).all()
@@ -233,7 +246,9 @@ def test_views_and_candidates_go_back_and_forth(space: Space, structure: Structu
     kept = structure.part_view(structure.group_view(numbers))
     assert_close(kept[structure.valid_parts], numbers[structure.valid_parts])
     assert_close(structure.part_view(valid), structure.valid_parts)
-    for i, (n, groups) in enumerate(zip(structure.lengths.tolist(), structure.group_lengths.tolist(), strict=True)):
+    for i, (n, groups) in enumerate(
+        zip(structure.lengths.tolist(), structure.group_lengths.tolist(), strict=True)
+    ):
         names = space.listed(n, structure.scores.shape[-1])
         used = {pair for one in names for pair in enumerate(one)}
         assert {tuple(pair) for pair in valid[i].nonzero().tolist()} == used
@@ -248,10 +263,15 @@ def test_views_and_candidates_go_back_and_forth(space: Space, structure: Structu
 def test_topk_lists_the_best_in_order(space: Space, structure: Structure[Any]) -> None:
     k = 12
     found = structure.topk(k)
-    for i, (n, groups) in enumerate(zip(structure.lengths.tolist(), structure.group_lengths.tolist(), strict=True)):
+    for i, (n, groups) in enumerate(
+        zip(structure.lengths.tolist(), structure.group_lengths.tolist(), strict=True)
+    ):
         enumerated = space.enumerated(structure, i)
         expected = [score for score, _ in enumerated.possible[:k]]
-        mine = [tuple(map(tuple, zip(*(part[r, i, :n].tolist() for part in tensors(found)), strict=True))) for r in range(k)]
+        mine = [
+            tuple(map(tuple, zip(*(part[r, i, :n].tolist() for part in tensors(found)), strict=True)))
+            for r in range(k)
+        ]
         present = [one for one in mine if -1 not in one[0]]
         assert len(present) == len(set(present)) == len(expected)
         assert mine[len(present) :] == [((-1,) * len(tensors(found)),) * n] * (k - len(present))
@@ -269,11 +289,17 @@ def test_samples_come_as_often_as_they_should(space: Space) -> None:
     for i, n in enumerate(structure.lengths.tolist()):
         groups = int(structure.group_lengths[i])
         enumerated = space.enumerated(structure, i)
-        seen = Counter(tuple(column) for column in _candidate_rows(structure, found, i, draws)[:, :groups].tolist())
+        seen = Counter(
+            tuple(column) for column in _candidate_rows(structure, found, i, draws)[:, :groups].tolist()
+        )
         tested = {one for _, one in enumerated.possible}
         assert set(seen) <= tested
         for one in tested:
-            p = sum(math.exp(t - enumerated.log_partition) for t, s in zip(enumerated.totals, enumerated.structures, strict=True) if s == one)
+            p = sum(
+                math.exp(t - enumerated.log_partition)
+                for t, s in zip(enumerated.totals, enumerated.structures, strict=True)
+                if s == one
+            )
             assert abs(seen[one] / draws - p) <= 5 * math.sqrt(p * (1 - p) / draws) + 1e-9
         assert all((part[:, i, n:] == -1).all() for part in tensors(found))
 
@@ -420,7 +446,9 @@ def test_selecting_sentences(space: Space) -> None:
 
 def test_label_axes_are_those_that_grow_with_the_alphabet(space: Space) -> None:
     small, large = space.random([3], labels=2), space.random([3], labels=5)
-    grown = [axis for axis in range(-small.scores.ndim, 0) if small.scores.shape[axis] != large.scores.shape[axis]]
+    grown = [
+        axis for axis in range(-small.scores.ndim, 0) if small.scores.shape[axis] != large.scores.shape[axis]
+    ]
     assert tuple(grown) == small.LABEL_AXES
 
 

@@ -73,7 +73,7 @@ def combine_quality(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up what `chart_quality` returned for several batches; the result has the same entries."""
     collected = list(parts)
     terms: dict[str, Any] = {
-        key: torch.logsumexp(torch.tensor([part[key] for part in collected]).double(), 0).item()
+        key: torch.logsumexp(torch.tensor([part[key] for part in collected], dtype=torch.float64), 0).item()
         for key in _LOG_SUMS
     }
     terms |= {key: sum(part[key] for part in collected) for key in _COUNTS}

@@ -77,7 +77,7 @@ class Lexicon:
         return stems
 
     def _sound_changes(self) -> dict[int, str]:
-        """Return what becomes of each letter of the proto-language; those that the language has mostly stay."""
+        """Return what becomes of each letter of the proto-language; shared ones mostly stay."""
         changes = {}
         own_letters = (self._settings.consonants, self._settings.vowels)
         for old, own in zip((_PROTO_CONSONANTS, _PROTO_VOWELS), own_letters, strict=True):

@@ -15,7 +15,7 @@ _PRONOUN = {"nsubj": 0.3, "obj": 0.12, "iobj": 0.3}
 _NAME = 0.12
 _ARTICLE = 0.55
 _DEMONSTRATIVE = 0.12
-_NUMERAL = 0.5  # of the plurals without a pronoun
+_NUMERAL = 0.25  # of the plurals without a demonstrative
 _ADJECTIVE = 0.3
 _SECOND_ADJECTIVE = 0.15
 _DEGREE = 0.15
@@ -36,11 +36,11 @@ class Phrases:
         self._cases = frozenset(settings.cases)
 
     def word(self, kind: str, deprel: str, first: str = "", second: str = "") -> Node:
-        """Return a word of the kind, inflected for the features that the language has forms for."""
+        """Return a word of the kind in the form that expresses the features, which the language must have."""
         return self.concept_word(self._world.weighted[kind].pick(self.draws), deprel, first, second)
 
     def concept_word(self, concept: int, deprel: str, first: str = "", second: str = "") -> Node:
-        """Return the word for a concept, inflected for the features that the language has forms for."""
+        """Return the form of a concept that expresses the features, which the language must have."""
         return Node(self._forms[concept, first, second], self._world.upos[concept], deprel)
 
     def noun_phrase(self, kind: str, deprel: str, case: str = "", depth: int = 0) -> tuple[Node, str]:
@@ -80,13 +80,10 @@ class Phrases:
         """Hang an adpositional phrase on a noun."""
         noun.attach(part, self._ranks["nmod"])
 
-    def inflected(self, adjective_number: str) -> str:
-        """Return the feature of an adjective that goes with a noun of that number."""
-        return adjective_number if self.settings.adjective_agreement else ""
-
     def adjective(self, deprel: str, number: str) -> Node:
         """Return an adjective, sometimes with an adverb of degree."""
-        adjective = self.word("adjective", deprel, self.inflected(number))
+        agreement = number if self.settings.adjective_agreement else ""
+        adjective = self.word("adjective", deprel, agreement)
         if self.draws.uniform() < _DEGREE:
             adjective.attach(self.word("degree", "advmod"), -1)
         return adjective
@@ -112,7 +109,7 @@ class Phrases:
         uniform = self.draws.uniform
         if uniform() < _DEMONSTRATIVE:
             noun.attach(self.word("demonstrative", "det"), self._ranks["det"])
-        elif number and uniform() < _NUMERAL * 0.5:
+        elif number and uniform() < _NUMERAL:
             self._place(noun, self.word("numeral", "nummod"), "nummod")
         elif self.settings.articles and uniform() < _ARTICLE:
             kind = "indefinite" if not number and uniform() < 0.4 else "definite"

@@ -19,7 +19,7 @@ class LanguageSettings:
     """Typology, sound and difficulty of an invented language.
 
     Two settings with the same `world` share their concepts and the space of their vectors. A language's
-    words and vectors follow from its settings alone; the seed of `generate_language` only picks the sentences.
+    words and vectors follow from its settings alone; the seed of `generate_language` picks the sentences.
 
     Attributes:
         name: the language's name; it also decides how its words come out.

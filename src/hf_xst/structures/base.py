@@ -140,7 +140,7 @@ class Structure(ABC, Generic[Best]):
         with torch.inference_mode(False), torch.enable_grad():
             leaf = self.scores.clone().detach().requires_grad_()
             total = self._with(leaf, self.lengths.clone())._wide_log_partition().sum()
-            (marginals,) = torch.autograd.grad(total, leaf, allow_unused=True, materialize_grads=True)
+            (marginals,) = torch.autograd.grad(total, leaf)
         return marginals
 
     def log_prob(self, gold: Best) -> Tensor:

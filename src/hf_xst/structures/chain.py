@@ -155,7 +155,8 @@ class LinearChainCRF(Structure[Tensor]):
         return cls.majority(torch.stack(list(best)), lengths, **options)
 
     def _log_partition(self) -> Tensor:
-        return logsumexp(self._forward()[-1], 1)
+        nothing = self.scores[:, :0].sum()  # keeps the result differentiable where no sentence has a pair
+        return logsumexp(self._forward()[-1], 1) + nothing
 
     def _forward(self) -> list[Tensor]:
         """Return N tensors (B, T): log sums over what precedes each tag; beyond the end the last repeats."""

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xst.drawing import outline_text, tree_text
+from hf_xst.drawing.text import display_width
+
+PLAIN = (
+    "The big dog saw a cat .".split(),
+    [3, 3, 4, 0, 6, 4, 4],
+    "det amod nsubj root det obj punct".split(),
+    "DET ADJ NOUN VERB DET NOUN PUNCT".split(),
+)
+CROSSING = (
+    "A hearing is scheduled on the issue today".split(),
+    [2, 4, 4, 0, 7, 7, 2, 4],
+    "det nsubj aux root case det nmod advmod".split(),
+)
+WIDE = (
+    "私 は ３ 本 を 読ん だ".split(),
+    [6, 1, 4, 6, 4, 0, 6],
+    "nsubj case nummod obj case root aux".split(),
+)
+COMBINING = (["a\u0308b\u0301", "xyz", "é"], [2, 0, 2], ["a", "root", "b"], ["X", "Y", "Z"])
+
+
+def drawing(text):
+    return text.strip("\n").replace("·", " ")
+
+
+def test_projective_tree():
+    assert tree_text(*PLAIN) == drawing("""
+   ┌─► det    The  DET
+   ├─► amod   big  ADJ
+┌─►└── nsubj  dog  NOUN
+├───── root   saw  VERB
+│  ┌─► det    a    DET
+├─►└── obj    cat  NOUN
+└────► punct  .    PUNCT
+""")
+
+
+def test_crossing_lines_are_told_from_joints():
+    assert tree_text(*CROSSING) == drawing("""
+   ┌────► det     A
+┌─►├───── nsubj   hearing
+├──┼────► aux     is
+├──┼───── root    scheduled
+│  │  ┌─► case    on
+│  │  ├─► det     the
+│  └─►└── nmod    issue
+└───────► advmod  today
+""")
+
+
+def test_wide_letters_take_two_cells():
+    tags = "PRON ADP NUM NOUN ADP VERB AUX".split()
+    assert tree_text(*WIDE, tags) == drawing("""
+┌─►┌── nsubj   私    PRON
+│  └─► case    は    ADP
+│  ┌─► nummod  ３    NUM
+├─►├── obj     本    NOUN
+│  └─► case    を    ADP
+├───── root    読ん  VERB
+└────► aux     だ    AUX
+""")
+
+
+def test_combining_marks_take_no_cell():
+    assert tree_text(*COMBINING) == drawing("""
+┌─► a     a\u0308b\u0301   X
+├── root  xyz  Y
+└─► b     é    Z
+""")
+
+
+def test_one_word_no_word_and_two_roots():
+    assert tree_text(["Go"], [0], ["root"]) == "root  Go"
+    assert tree_text([], [], []) == ""
+    assert outline_text([], [], []) == ""
+    assert tree_text(["a", "b", "c"], [0, 0, 2], ["root", "root", "x"]) == drawing("""
+····root  a
+┌── root  b
+└─► x     c
+""")
+
+
+def test_outline():
+    assert outline_text(*PLAIN) == drawing("""
+4 saw VERB root
+├─ 3 dog NOUN nsubj
+│  ├─ 1 The DET det
+│  └─ 2 big ADJ amod
+├─ 6 cat NOUN obj
+│  └─ 5 a DET det
+└─ 7 . PUNCT punct
+""")
+    assert outline_text(["a", "b", "c"], [0, 0, 2], ["root", "root", "x"]) == "1 a root\n2 b root\n└─ 3 c x"
+
+
+@pytest.mark.parametrize("draw", [tree_text, outline_text])
+def test_words_that_would_break_the_line(draw):
+    text = draw(["a\nb", "c\t\x1b[31m", "d\u2028e"], [0, 1, 1], ["root", "x", "y"])
+    assert len(text.splitlines()) == 3
+    assert "\x1b" not in text
+    assert "\t" not in text
+
+
+@pytest.mark.parametrize("draw", [tree_text, outline_text])
+@pytest.mark.parametrize(
+    ("heads", "deprels", "message"),
+    [
+        ([0], ["root", "x"], "1 heads for 2 words"),
+        ([0, 1], ["root"], "1 deprels for 2 words"),
+        ([0, 3], ["root", "x"], "Word 2 has the head 3; expected 0 for the root or a word, 1 to 2"),
+        ([-1, 0], ["x", "root"], "Word 1 has the head -1"),
+        ([2, 1], ["x", "y"], r"no tree: no path leads from the root to words \[1, 2\]"),
+        ([0, 2], ["root", "x"], r"words \[2\]"),
+    ],
+)
+def test_what_is_no_tree_is_refused(draw, heads, deprels, message):
+    with pytest.raises(ValueError, match=message):
+        draw(["a", "b"], heads, deprels)
+
+
+def test_tags_for_some_words_only_are_refused():
+    with pytest.raises(ValueError, match="1 upos for 2 words"):
+        tree_text(["a", "b"], [0, 1], ["root", "x"], ["X"])
+
+
+@pytest.mark.parametrize("draw", [tree_text, outline_text])
+def test_deep_trees_need_no_deep_stack(draw):
+    words = 500
+    text = draw(["w"] * words, list(range(words)), ["x"] * words)
+    assert len(text.splitlines()) == words
+
+
+@st.composite
+def trees(draw):
+    """Heads of any tree, most of them with crossing lines."""
+    order = draw(st.permutations(range(1, draw(st.integers(1, 12)) + 1)))
+    heads = [0] * len(order)
+    for place, word in enumerate(order[1:], start=1):
+        heads[word - 1] = order[draw(st.integers(0, place - 1))]
+    return heads
+
+
+def heads_read_off(text):
+    """Follow the lines: from an arrow left to its bracket, along that to the line without an arrow."""
+    rows = [line[: len(line) - len(line.lstrip(" ┌├└│┼─►"))] for line in text.splitlines()]
+
+    def start(row, arrow):
+        column = arrow - 1
+        while rows[row][column] in "─┼":
+            column -= 1
+        assert rows[row][column] in "┌├└"
+        return column
+
+    def owner(row, column):
+        step_up = rows[row][column] in "├└"
+        first, last = row, row
+        while step_up and rows[first][column] != "┌":
+            first -= 1
+        while rows[last][column] != "└":
+            last += 1
+        found = []
+        for place in range(first, last + 1):
+            assert rows[place][column] in "┌├└│┼"
+            rest = rows[place][column + 1 :].rstrip()
+            if rows[place][column] in "┌├└" and "►" not in rest:
+                found.append(place + 1)
+        assert len(found) == 1
+        return found[0]
+
+    return [owner(row, start(row, line.index("►"))) if "►" in line else 0 for row, line in enumerate(rows)]
+
+
+@given(trees())
+def test_every_tree_can_be_read_off_its_drawing(heads):
+    text = tree_text(["w"] * len(heads), heads, ["x"] * len(heads))
+    assert heads_read_off(text) == heads
+
+
+@given(trees())
+def test_only_crossing_arcs_are_drawn_crossing(heads):
+    arcs = [(min(h, d), max(h, d)) for d, h in enumerate(heads, start=1) if h]
+    crosses = any(a < c < b < d for a, b in arcs for c, d in arcs)
+    root = heads.index(0) + 1
+    covered = any(a < root < b for a, b in arcs)
+    assert ("┼" in tree_text(["w"] * len(heads), heads, ["x"] * len(heads))) <= (crosses or covered)
+
+
+@given(st.text("aé漢한ｆe\u0301\u200dא", max_size=8))
+def test_width_of_composed_and_decomposed_text_agrees(text):
+    composed = unicodedata.normalize("NFC", text)
+    assert display_width(composed) <= display_width(text)
+    assert display_width("a\u0301" + text) == 1 + display_width(text)
+
+
+@given(trees(), st.lists(st.sampled_from(["aé", "漢字", "e\u0301", "한", "ｆ"]), min_size=12))
+def test_columns_line_up(heads, words):
+    text = tree_text(words[: len(heads)], heads, ["x"] * len(heads), ["T"] * len(heads))
+    assert len({display_width(line) for line in text.splitlines()}) == 1

@@ -1,0 +1,120 @@
+"""Sums in log space: values against the plain formula, gradients of exactly 0 where the answer is log 0."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from hf_xst.numerics import (
+    log_normalise,
+    logsumexp,
+    masked_logsumexp,
+    safe_log,
+    wide_logsumexp,
+    working_dtype,
+    zero_if_infinite,
+)
+
+INF = math.inf
+logs = st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(-INF)), min_size=1, max_size=6)
+
+
+def exact_logsumexp(values: list[float]) -> float:
+    top = max(values)
+    return top if top == -INF else top + math.log(math.fsum(math.exp(value - top) for value in values))
+
+
+@given(logs)
+def test_logsumexp(values: list[float]) -> None:
+    x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    total = logsumexp(x, 0)
+    expected = exact_logsumexp(values)
+    assert total.item() == pytest.approx(expected, rel=1e-14, abs=1e-12)
+    total.backward()
+    assert x.grad.sum().item() == pytest.approx(0 if expected == -INF else 1)
+    assert all(
+        (share == 0) == (share_of(value, expected) == 0) for share, value in zip(x.grad, values, strict=True)
+    )
+
+
+def share_of(value: float, total: float) -> float:
+    return 0 if total == -INF else math.exp(value - total)
+
+
+@given(logs)
+def test_wide_logsumexp_agrees_with_its_own_gradient(values: list[float]) -> None:
+    x = torch.tensor([values, values], dtype=torch.float64, requires_grad=True)
+    total = wide_logsumexp(x, torch.tensor([True, False]))
+    assert total.tolist() == [pytest.approx(exact_logsumexp(values), rel=1e-14, abs=1e-12), -INF]
+    total.masked_fill(total == -INF, 0).sum().backward()
+    y = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    logsumexp(y, 0).backward()
+    assert_close(x.grad, torch.stack([y.grad, torch.zeros_like(y)]))
+
+
+@pytest.mark.parametrize("filling", [math.nan, INF, -INF])
+def test_masked_entries_never_matter(filling: float) -> None:
+    x = torch.tensor([[1.0, filling, 2.0], [filling] * 3], requires_grad=True)
+    mask = torch.tensor([[True, False, True], [False] * 3])
+    total = masked_logsumexp(x, mask, 1)
+    assert total.tolist() == [pytest.approx(math.log(math.e + math.e**2)), -INF]
+    total.sum().backward()
+    assert_close(x.grad, torch.tensor([[0.26894142, 0, 0.73105858], [0, 0, 0]]))
+    wide = wide_logsumexp(x, mask.any(1) & torch.tensor([False, True]))
+    wide.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_wide_logsumexp_keeps_small_differences_of_huge_float32_scores() -> None:
+    x = torch.full((1, 40), 1e6)
+    total = wide_logsumexp(x, torch.tensor([True]))
+    assert total.dtype == torch.float64
+    assert total.item() - 1e6 == pytest.approx(math.log(40), abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_wide_logsumexp_of_half_precision(dtype: torch.dtype) -> None:
+    x = torch.tensor([[1.0, 2.0]], dtype=dtype, requires_grad=True)
+    total = wide_logsumexp(x, torch.tensor([True]))
+    assert total.item() == pytest.approx(math.log(math.e + math.e**2), abs=1e-6)
+    total.sum().backward()
+    assert x.grad.dtype == dtype
+
+
+def test_an_empty_axis_sums_to_log_zero() -> None:
+    x = torch.zeros(2, 0, requires_grad=True)
+    assert logsumexp(x, 1).tolist() == [-INF, -INF]
+    assert logsumexp(x, 1, keepdim=True).shape == (2, 1)
+
+
+def test_safe_log() -> None:
+    p = torch.tensor([0.0, 0.5, 1.0], requires_grad=True)
+    assert safe_log(p).tolist() == [-INF, pytest.approx(math.log(0.5)), 0]
+    safe_log(p).sum().backward()
+    assert p.grad.tolist() == [0, 2, 1]
+
+
+def test_log_normalise() -> None:
+    x = torch.tensor([[1.0, -INF, 3.0], [-INF] * 3], dtype=torch.float64, requires_grad=True)
+    normal = log_normalise(x, 1)
+    assert_close(normal.exp().sum(1), torch.tensor([1.0, 0.0], dtype=torch.float64))
+    assert (normal[1] == -INF).all()
+    normal[0, 0].backward()
+    assert_close(
+        x.grad,
+        torch.tensor([[1 - normal[0, 0].exp().item(), 0, -normal[0, 2].exp().item()], [0, 0, 0]]).double(),
+    )
+
+
+def test_zero_if_infinite() -> None:
+    assert zero_if_infinite(torch.tensor([-INF, 2.0])).tolist() == [0, 2]
+
+
+def test_working_precision_is_the_best_of_the_device() -> None:
+    assert working_dtype(torch.device("cpu")) == torch.float64
+    assert working_dtype(torch.device("mps")) == torch.float32

@@ -1,0 +1,137 @@
+"""The best non-projective tree against listings and against two other implementations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from structure_oracle import trees
+
+from hf_xst.structures.spanning import best_heads
+
+ABSENT = -math.inf
+
+
+def random_arcs(
+    sentences: int, n: int, seed: int, *, absent: float = 0.0, scale: float = 1.0
+) -> NDArray[np.float64]:
+    """Draw (B, N+1, N+1) scores, without arcs into the root and self-loops."""
+    generator = np.random.default_rng(seed)
+    arcs = generator.normal(size=(sentences, n + 1, n + 1)) * scale
+    arcs[generator.random(arcs.shape) < absent] = ABSENT
+    return without_loops(arcs)
+
+
+def without_loops(arcs: NDArray[np.float64]) -> NDArray[np.float64]:
+    arcs[:, :, 0] = ABSENT
+    arcs[:, np.arange(arcs.shape[1]), np.arange(arcs.shape[1])] = ABSENT
+    return arcs
+
+
+def total(arcs: NDArray[np.float64], heads: NDArray[np.int64]) -> float:
+    return float(arcs[heads, np.arange(1, len(heads) + 1)].sum())
+
+
+def check_against_listing(arcs: NDArray[np.float64], single_root: bool, tolerance: float = 1e-12) -> None:
+    n = arcs.shape[1] - 1
+    listed = np.array(trees(n, single_root=single_root, projective=False))
+    names = {tuple(heads) for heads in listed.tolist()}
+    scores = arcs[:, listed, np.arange(1, n + 1)].sum(2)
+    for one, found, best in zip(arcs, best_heads(arcs, single_root), scores.max(1), strict=True):
+        if best == ABSENT:
+            assert (found == -1).all()
+        else:
+            assert tuple(found.tolist()) in names
+            assert total(one, found) == pytest.approx(best, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("absent", [0.0, 0.3, 0.6])
+def test_against_the_listing(n: int, single_root: bool, absent: float) -> None:
+    check_against_listing(random_arcs(60, n, n, absent=absent), single_root)
+    check_against_listing(np.round(random_arcs(60, n, n + 10, absent=absent)), single_root, 0)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_huge_scores_are_compared_exactly(single_root: bool) -> None:
+    arcs = np.round(random_arcs(100, 4, 0) * 1024) / 1024
+    arcs[:, :, 2] += 800_000
+    arcs[50:, 0] -= 1_000_000
+    check_against_listing(arcs, single_root, 0)
+
+
+whole = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
+
+
+@given(whole, st.booleans(), st.sets(st.integers(0, 15)))
+def test_ties_and_gaps(scores: list[int], single_root: bool, absent: set[int]) -> None:
+    arcs = np.array([ABSENT if i in absent else score for i, score in enumerate(scores)], dtype=float)
+    check_against_listing(without_loops(arcs.reshape(1, 4, 4)), single_root, 0)
+
+
+def test_equal_heads_go_to_the_lower_one_and_repeat() -> None:
+    arcs = without_loops(np.zeros((1, 5, 5)))
+    assert best_heads(arcs, False).tolist() == [[0, 0, 0, 0]]
+    single = best_heads(arcs, True)
+    assert single.tolist() == best_heads(arcs.copy(), True).tolist()
+    assert (single == 0).sum() == 1
+
+
+def test_the_callers_scores_stay() -> None:
+    arcs = random_arcs(20, 6, 1)
+    before = arcs.copy()
+    best_heads(arcs, True)
+    np.testing.assert_array_equal(arcs, before)
+
+
+def test_a_sentence_does_not_depend_on_its_batch() -> None:
+    arcs = random_arcs(40, 9, 2, absent=0.2)
+    together = best_heads(arcs, True)
+    for row, found in zip(arcs, together, strict=True):
+        np.testing.assert_array_equal(best_heads(row[None], True)[0], found)
+
+
+@pytest.mark.parametrize("n", [3, 10, 40])
+def test_against_ufal(n: int) -> None:
+    ufal = pytest.importorskip("ufal.chu_liu_edmonds")
+    arcs = random_arcs(20, n, n)
+    for row, found in zip(arcs, best_heads(arcs, False), strict=True):
+        scores = np.where(row == ABSENT, np.nan, row).T  # rows are dependents there
+        heads, score = ufal.chu_liu_edmonds(np.ascontiguousarray(scores))
+        assert found.tolist() == heads[1:]
+        assert total(row, found) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("n", [3, 10, 40])
+def test_one_root_is_the_best_of_all_choices_of_the_root(n: int) -> None:
+    ufal = pytest.importorskip("ufal.chu_liu_edmonds")
+    arcs = random_arcs(8, n, n)
+    for row, found in zip(arcs, best_heads(arcs, True), strict=True):
+        scores = []
+        for root in range(1, n + 1):
+            forced = np.where(row == ABSENT, np.nan, row)
+            forced[0] = np.nan
+            forced[0, root] = row[0, root]
+            scores.append(ufal.chu_liu_edmonds(np.ascontiguousarray(forced.T))[1])
+        assert (found == 0).sum() == 1
+        assert total(row, found) == pytest.approx(max(scores))
+
+
+def test_against_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    arcs = random_arcs(10, 8, 3, absent=0.4)
+    for row, found in zip(arcs, best_heads(arcs, False), strict=True):
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(range(9))
+        graph.add_weighted_edges_from((h, d, row[h, d]) for h, d in np.argwhere(row > ABSENT).tolist())
+        try:
+            tree = networkx.maximum_spanning_arborescence(graph)
+        except networkx.NetworkXException:
+            assert (found == -1).all()
+        else:
+            assert sorted(tree.edges) == sorted((h, d) for d, h in enumerate(found.tolist(), 1))
