@@ -424,7 +424,8 @@ def test_vector_file(language, tmp_path):
     assert first == f"{len(words)} {matrix.shape[1]}"
     assert [row.split(" ")[0] for row in rows] == words
     assert len(set(words)) == len(words)
-    assert np.array([row.split(" ")[1:] for row in rows], float) == pytest.approx(matrix, rel=1e-5)
+    written = np.array([row.split(" ")[1:] for row in rows], dtype=float)
+    np.testing.assert_allclose(written, matrix, rtol=1e-5)
 
 
 # scale

@@ -17,6 +17,8 @@ from structure_oracle import (
     independent_candidates,
     tree_candidates,
 )
+from torch import Tensor
+from torch.testing import assert_close
 
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 
@@ -101,3 +103,17 @@ def listed(name: str, n: int, labels: int) -> list[Candidates]:
 
 
 TREE_SPACES = {name: space for name, space in SPACES.items() if "proj" in name}
+
+
+def tensors(best: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return (best,) if isinstance(best, Tensor) else best
+
+
+def rows(best: Any, index: Any) -> Any:
+    """Index every tensor of a `best()`."""
+    return best[index] if isinstance(best, Tensor) else tuple(part[index] for part in best)
+
+
+def assert_same_best(one: Any, other: Any) -> None:
+    for a, b in zip(tensors(one), tensors(other), strict=True):
+        assert_close(a, b, rtol=0, atol=0)

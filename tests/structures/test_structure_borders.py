@@ -47,6 +47,15 @@ def test_membership_of_all_head_vectors(space: Space) -> None:
     assert is_tree(beyond, torch.full((len(heads),), 4), **options).tolist() == expected
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+def test_narrow_integers_are_fine(dtype: torch.dtype) -> None:
+    tree = torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 0]])
+    trees = DependencyTreeCRF(torch.randn(1, 4, 4, 2), torch.tensor([3], dtype=dtype))
+    assert trees.log_prob((tree[0].to(dtype), tree[1].to(dtype))) == trees.log_prob(tree)
+    chain = LinearChainCRF(torch.randn(1, 2, 2, 2), torch.tensor([3], dtype=dtype))
+    assert chain.log_prob(tree[0].to(dtype)) == chain.log_prob(tree[0])
+
+
 def test_a_tree_without_labels_is_no_labelled_tree() -> None:
     structure = DependencyTreeCRF(torch.zeros(1, 3, 3, 2))
     assert structure.contains((torch.tensor([[0, 1]]), torch.tensor([[0, 1]]))).all()

@@ -1,4 +1,4 @@
-"""What every structure must do, run over all kinds of structure against the listing of all structures."""
+"""What every structure must answer, for all kinds of structure, against the listing of all structures."""
 
 from __future__ import annotations
 
@@ -8,54 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from structure_spaces import SPACES, Space
+from structure_spaces import Space, assert_same_best, rows, tensors
 from torch import Tensor
 from torch.testing import assert_close
 
 from hf_xst.structures import Structure
-
-LENGTHS = [3, 1, 4, 2]
-SETTINGS = {
-    "plain": {},
-    "one label": {"labels": 1},
-    "three labels, short": {"labels": 3, "lengths": [2, 3]},
-    "sharp": {"scale": 30.0},
-    "very sharp": {"scale": 1000.0},
-    "sparse": {"absent": 0.35, "seed": 1},
-    "very sparse": {"absent": 0.6, "seed": 2},
-    "equal": {"scale": 0.0},
-}
-
-
-@pytest.fixture(params=list(SPACES))
-def space(request: pytest.FixtureRequest) -> Space:
-    return SPACES[request.param]
-
-
-@pytest.fixture(params=list(SETTINGS))
-def structure(request: pytest.FixtureRequest, space: Space) -> Structure[Any]:
-    return space.random(**{"lengths": LENGTHS, **SETTINGS[request.param]})
-
-
-def tensors(best: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return (best,) if isinstance(best, Tensor) else best
-
-
-def rows(best: Any, index: Any) -> Any:
-    """Index every tensor of a `best()`."""
-    return best[index] if isinstance(best, Tensor) else tuple(part[index] for part in best)
-
-
-def joined(parts: list[Any]) -> Any:
-    """Stack several `best()` along a new first axis."""
-    if isinstance(parts[0], Tensor):
-        return torch.stack(parts)
-    return tuple(torch.stack(column) for column in zip(*parts, strict=True))
-
-
-def assert_same_best(one: Any, other: Any) -> None:
-    for a, b in zip(tensors(one), tensors(other), strict=True):
-        assert_close(a, b, rtol=0, atol=0)
 
 
 def test_log_partition_is_the_sum_over_all_structures(space: Space, structure: Structure[Any]) -> None:
@@ -141,48 +98,6 @@ def test_log_prob_of_every_structure(space: Space, structure: Structure[Any]) ->
         assert_close(found, expected.nan_to_num(-math.inf, neginf=-math.inf), rtol=1e-10, atol=1e-10)
 
 
-def test_log_prob_of_none_is_minus_infinity_and_harmless(space: Space) -> None:
-    structure = space.random([3, 4])
-    scores = structure.scores.clone().requires_grad_()
-    gold = structure.best()
-    for part in tensors(gold):
-        part[0, 1] = -1
-    log_prob = structure.with_scores(scores).log_prob(gold)
-    assert log_prob[0] == -math.inf
-    assert log_prob[1] > -math.inf
-    log_prob.sum().backward()
-    assert (scores.grad[0] == 0).all()
-    assert scores.grad.isfinite().all()
-    assert (scores.grad[1] != 0).any()
-
-
-@pytest.mark.parametrize("filling", [0.0, 1e4, -math.inf, math.inf, math.nan])
-def test_padding_does_not_speak(space: Space, filling: float) -> None:
-    whole = space.random([3, 1, 4, 2], labels=3)
-    unused = ~whole.valid_parts
-    scores = whole.scores.masked_fill(unused, filling).requires_grad_()
-    structure = whole.with_scores(scores)
-    gold = whole.best()
-    loss = structure.log_prob(gold) + structure.log_mass(whole.valid_parts) + structure.log_partition()
-    (gradient,) = torch.autograd.grad(loss.sum(), scores)
-    assert (gradient[unused] == 0).all()
-    assert gradient.isfinite().all()
-    for i in range(4):
-        single = space.alone(whole, i)
-        inside = (i, *(slice(size) for size in single.scores.shape[1:]))
-        n = int(structure.lengths[i])
-        assert_close(structure.log_partition()[i], single.log_partition()[0])
-        assert_close(structure.marginals()[inside], single.marginals()[0])
-        assert_close(structure.entropy()[i], single.entropy()[0])
-        assert_close(structure.log_count()[i], single.log_count()[0])
-        gold_here = rows(gold, (slice(i, i + 1), slice(n)))
-        assert_close(structure.log_prob(gold)[i], single.log_prob(gold_here)[0])
-        assert_same_best(rows(structure.best(), (i, slice(n))), rows(single.best(), 0))
-        assert_same_best(
-            rows(structure.topk(3), (slice(None), i, slice(n))), rows(single.topk(3), (slice(None), 0))
-        )
-
-
 def test_gradient_of_the_log_partition_is_the_marginals(space: Space) -> None:
     structure = space.random([3, 1, 4], seed=4)
     scores = structure.scores.requires_grad_()
@@ -209,33 +124,6 @@ def test_log_mass_is_the_probability_of_the_restriction(space: Space) -> None:
     assert (log_mass <= 0).all()
     everything = structure.log_mass(torch.ones_like(keep))
     assert_close(everything, torch.zeros_like(everything), rtol=0, atol=1e-12)
-
-
-def test_an_empty_restriction_harms_nobody(space: Space) -> None:
-    structure = space.random([3, 4, 2], seed=7)
-    keep = torch.ones_like(structure.scores, dtype=torch.bool)
-    keep[1] = False
-    scores = structure.scores.clone().requires_grad_()
-    empty = structure.with_scores(scores).restricted_to(keep)
-    assert empty.log_partition()[1] == -math.inf
-    assert empty.log_count()[1] == -math.inf
-    assert empty.entropy()[1] == 0
-    assert structure.log_mass(keep)[1] == -math.inf
-    assert (empty.marginals()[1] == 0).all()
-    for found in (empty.best(), rows(empty.topk(2), 0), rows(empty.sample(2), 1)):
-        assert all((part[1] == -1).all() for part in tensors(found))
-    assert empty.log_prob(structure.best())[1] == -math.inf
-    losses = (
-        empty.log_partition()
-        + empty.log_prob(structure.best())
-        + structure.with_scores(scores).log_mass(keep)
-    )
-    losses.sum().backward()
-    assert scores.grad.isfinite().all()
-    assert (scores.grad[1] == 0).all()
-    others = torch.tensor([0, 2])
-    assert_close(empty.marginals()[others], structure.marginals()[others], rtol=1e-12, atol=1e-14)
-    assert_same_best(rows(empty.best(), others), rows(structure.best(), others))
 
 
 def test_views_and_candidates_go_back_and_forth(space: Space, structure: Structure[Any]) -> None:
@@ -317,118 +205,6 @@ def test_sampling_follows_its_generator_and_spares_the_global_one(space: Space) 
     assert_same_best(one, structure.sample(5, generator=torch.Generator().manual_seed(1)))
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_asking_for_no_structures_is_an_error(space: Space, k: int) -> None:
-    structure = space.random([2])
-    with pytest.raises(ValueError, match=f"at least 1, got {k}"):
-        structure.topk(k)
-    with pytest.raises(ValueError, match=f"at least 1, got {k}"):
-        structure.sample(k)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_the_callers_precision_in_and_out(space: Space, dtype: torch.dtype) -> None:
-    wide = space.random([3, 1, 4, 2])
-    narrow = wide.with_scores(wide.scores.to(dtype).requires_grad_())
-    exact = wide.with_scores(narrow.scores.detach().double())
-    gold = exact.best()
-    tolerance = {"rtol": 0, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-2, "atol": 1e-2}
-    for name in ("log_partition", "marginals", "entropy", "log_count"):
-        found = getattr(narrow, name)()
-        assert found.dtype == dtype
-        assert_close(found, getattr(exact, name)().to(dtype), **tolerance)
-    assert_close(narrow.log_prob(gold), exact.log_prob(gold).to(dtype), **tolerance)
-    narrow.log_partition().sum().backward()
-    assert_close(narrow.scores.grad, exact.marginals().to(dtype), **tolerance)
-    assert_same_best(narrow.best(), gold)
-    assert_same_best(narrow.topk(2), exact.topk(2))
-    narrow.sample(2)
-
-
-@pytest.mark.parametrize("offset", [1e6, -1e6])
-def test_huge_offsets_cost_nothing(space: Space, offset: float) -> None:
-    plain = space.random([3, 4], seed=10)
-    plain = plain.with_scores((plain.scores * 16).round() / 16)  # float32 holds score and offset exactly
-    view = plain.group_view(plain.scores).clone()
-    view[:, 1] += offset
-    moved = plain.with_scores(plain.part_view(view).float().requires_grad_())
-    assert_close(moved.marginals(), plain.marginals().float(), rtol=0, atol=1e-6)
-    assert_close(moved.entropy(), plain.entropy().float(), rtol=0, atol=1e-5)
-    assert_close(moved.log_partition().double(), plain.log_partition() + offset, rtol=1e-7, atol=0)
-    gold = plain.best()
-    assert_same_best(moved.best(), gold)
-    assert_close(moved.log_prob(gold), plain.log_prob(gold).float(), rtol=0, atol=1e-5)
-    moved.log_partition().sum().backward()
-    assert_close(moved.scores.grad, moved.marginals(), rtol=0, atol=1e-6)
-
-
-def test_works_in_inference_mode_and_without_gradients(space: Space) -> None:
-    structure = space.random([3, 1, 4], seed=11)
-    expected = structure.marginals()
-    with torch.inference_mode():
-        frozen = space.make(structure.scores * 1, structure.lengths * 1)
-        assert_close(frozen.marginals(), expected)
-        assert_same_best(frozen.best(), structure.best())
-        assert_close(frozen.entropy(), structure.entropy())
-        assert_same_best(frozen.topk(2), structure.topk(2))
-        frozen.sample(2)
-    with torch.no_grad():
-        assert_close(structure.marginals(), expected)
-        assert not structure.with_scores(structure.scores.clone().requires_grad_()).marginals().requires_grad
-
-
-def test_results_do_not_change_the_callers_tensors(space: Space) -> None:
-    structure = space.random([3, 1, 4], seed=12)
-    scores, lengths = structure.scores.clone(), structure.lengths.clone()
-    structure.marginals(), structure.best(), structure.topk(3), structure.sample(2), structure.entropy()
-    structure.restricted_to(structure.valid_parts).log_partition()
-    assert_close(structure.scores, scores, rtol=0, atol=0)
-    assert_close(structure.lengths, lengths, rtol=0, atol=0)
-    assert not structure.scores.requires_grad
-
-
-def test_no_lengths_means_all_full(space: Space) -> None:
-    structure = space.random([4, 4], seed=13)
-    assert_close(space.make(structure.scores).log_partition(), structure.log_partition())
-    assert space.make(structure.scores).lengths.tolist() == [4, 4]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        (torch.tensor([0, 3]), r"between 1 and 3, got \[0, 3\]"),
-        (torch.tensor([1, 4]), r"between 1 and 3, got \[1, 4\]"),
-        (torch.tensor([3]), r"shape \(2,\), got torch.int64 of \(1,\)"),
-        (torch.tensor([3.0, 3.0]), r"integers of shape \(2,\), got torch.float32"),
-        (torch.tensor([True, True]), r"integers of shape \(2,\), got torch.bool"),
-    ],
-)
-def test_bad_lengths_are_refused(space: Space, lengths: Tensor, message: str) -> None:
-    scores = space.random([3, 3]).scores
-    with pytest.raises(ValueError, match=message):
-        space.make(scores, lengths)
-
-
-def test_bad_scores_are_refused(space: Space) -> None:
-    structure = space.random([3, 3])
-    with pytest.raises(ValueError, match=r"must have shape \(B, .*\), got \(3,\)"):
-        space.make(torch.zeros(3))
-    with pytest.raises(ValueError, match=r"floating point, got torch.int64"):
-        space.make(structure.scores.long())
-    with pytest.raises(ValueError, match=r"\(sentences, words\) = \(2, 3\), got \(1, 3\)"):
-        structure.with_scores(structure.scores[:1])
-    with pytest.raises(ValueError, match=r"\(sentences, words\) = \(2, 3\), got \(2, 4\)"):
-        structure.with_scores(space.random([4, 4]).scores)
-
-
-def test_a_restriction_must_fit(space: Space) -> None:
-    structure = space.random([3, 3])
-    with pytest.raises(ValueError, match=r"keep must be bool of shape .*, got torch.float64"):
-        structure.restricted_to(structure.scores)
-    with pytest.raises(ValueError, match=r"keep must be bool of shape"):
-        structure.restricted_to(structure.valid_parts[:1])
-
-
 def test_other_scores_keep_space_and_options(space: Space) -> None:
     structure = space.random([3, 2], labels=2)
     other = structure.with_scores(space.random([3, 2], labels=3, seed=1).scores)
@@ -457,10 +233,3 @@ def test_an_agreed_structure_wins_every_vote(space: Space) -> None:
     agreed, other = structure.best(), rows(structure.topk(2), 1)
     result = type(structure).majority_of([other, agreed, agreed], structure.lengths, **structure.options)
     assert_close(structure.candidates(result), structure.candidates(agreed))
-
-
-def test_an_empty_batch_is_no_error(space: Space) -> None:
-    structure = space.make(torch.zeros(0, *space.shape(3, 2)), torch.zeros(0, dtype=torch.long))
-    assert structure.log_partition().shape == (0,)
-    assert structure.marginals().shape == structure.scores.shape
-    assert all(part.shape == (0, 3) for part in tensors(structure.best()))

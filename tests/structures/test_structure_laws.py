@@ -90,13 +90,16 @@ def test_samples_are_structures_of_the_space(name: str, seed: int, absent: float
 
 
 @few
-@given(st.sampled_from(["nonproj", "proj"]), seeds, scales)
-def test_larger_spaces_weigh_more(kind: str, seed: int, scale: float) -> None:
-    several = SPACES[f"{kind}_multi"].random([6, 3], 2, scale=scale, seed=seed)
-    single = SPACES[f"{kind}_single"].random([6, 3], 2, scale=scale, seed=seed)
-    assert (several.log_partition() >= single.log_partition() - 1e-9).all()
-    crossing = SPACES[f"nonproj_{'single'}"].random([6, 3], 2, scale=scale, seed=seed)
-    assert (crossing.log_partition() >= single.log_partition() - 1e-9).all()
+@given(seeds, scales)
+def test_larger_spaces_weigh_more(seed: int, scale: float) -> None:
+    weights = {
+        name: space.random([6, 3], 2, scale=scale, seed=seed).log_partition().round(decimals=9)
+        for name, space in TREE_SPACES.items()
+    }
+    for kind in ("nonproj", "proj"):
+        assert (weights[f"{kind}_multi"] >= weights[f"{kind}_single"]).all()
+    for roots in ("single", "multi"):
+        assert (weights[f"nonproj_{roots}"] >= weights[f"proj_{roots}"]).all()
 
 
 @pytest.mark.parametrize("name", TREE_SPACES)
@@ -125,16 +128,13 @@ def test_forced_order_of_words_makes_trees_a_product(scale: float) -> None:
 
 
 @pytest.mark.parametrize("space", TREE_SPACES.values(), ids=TREE_SPACES)
-def test_the_order_of_words_does_not_matter_to_crossing_trees(space: Space) -> None:
+def test_other_orders_of_the_words_weigh_the_same(space: Space) -> None:
+    """Any order where arcs may cross, the mirror image where they must not."""
     structure = space.random([12], 2, scale=5.0)
-    order = torch.tensor([0, *(torch.randperm(12, generator=torch.Generator().manual_seed(1)) + 1).tolist()])
-    mirrored = torch.tensor([0, *range(12, 0, -1)])
-    order = mirrored if structure.options["projective"] else order
+    shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(1)) + 1
+    words = torch.arange(12, 0, -1) if structure.options["projective"] else shuffled
+    order = torch.cat([torch.tensor([0]), words])
     renamed = structure.with_scores(structure.scores[:, order[:, None], order])
-    if not structure.options["projective"]:
-        assert_close(renamed.log_partition(), structure.log_partition(), rtol=1e-13, atol=1e-12)
-        assert_close(
-            renamed.marginals(), structure.marginals()[:, order[:, None], order], rtol=1e-10, atol=1e-300
-        )
-    elif structure.options["single_root"]:  # the root symbol stands left of all words, yet spans mirror
-        assert_close(renamed.log_partition(), structure.log_partition(), rtol=1e-13, atol=1e-12)
+    assert_close(renamed.log_partition(), structure.log_partition(), rtol=1e-13, atol=1e-12)
+    marginals = structure.marginals()[:, order[:, None], order]
+    assert_close(renamed.marginals(), marginals, rtol=1e-10, atol=1e-300)

@@ -65,7 +65,7 @@ class LinearChainCRF(Structure[Tensor]):
         check_below(best, tag_count, "tags")
         before, after = best[:, :-1], best[:, 1:]
         absent = (before < 0) | (after < 0) | ~self._inside()[:, 1:]
-        return (before * tag_count + after).masked_fill(absent, -1)
+        return (before.long() * tag_count + after).masked_fill(absent, -1)
 
     def best_from_candidates(self, candidates: Tensor) -> Tensor:
         """Return tags, (..., B, N); the tag of a sentence of one position, which no pair tells, is 0."""

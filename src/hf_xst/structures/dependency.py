@@ -89,7 +89,7 @@ class DependencyTreeCRF(Structure[Tree]):
         check_below(heads, self.scores.shape[1], "heads")
         check_below(labels, count, "labels")
         absent = (heads < 0) | (labels < 0) | ~self._inside()
-        return (heads * count + labels).masked_fill(absent, -1)
+        return (heads.long() * count + labels).masked_fill(absent, -1)
 
     def best_from_candidates(self, candidates: Tensor) -> Tree:
         """Return heads and labels, (..., B, N) each."""

@@ -21,7 +21,7 @@ def is_tree(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bo
     words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     inside = words <= lengths.unsqueeze(1)
     usable = ~inside | ((heads >= 0) & (heads <= lengths.unsqueeze(1)))
-    heads = heads.masked_fill(~inside | ~usable, 0)
+    heads = heads.long().masked_fill(~inside | ~usable, 0)
     fine = usable.all(1) & _reaches_root(heads)
     if single_root:
         fine &= ((heads == 0) & inside).sum(1) == 1

@@ -1,0 +1,132 @@
+"""A resumable graph of cells: each result is one JSON file, keyed by all that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hf_xst.console import console
+from hf_xst.files import write_text
+
+# Raised when a change of the package changes results, so that kept cells are made anew.
+CODE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One step of an experiment.
+
+    Args:
+        name: path-like and unique, e.g. `B/parser/source/en`.
+        run: makes the result, given a folder for files and the results of the cells that are needed; it
+            returns what JSON can hold.
+        settings: all that the result depends on beside the needed cells.
+        needs: names of cells that come first.
+    """
+
+    name: str
+    run: Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    needs: Sequence[str] = ()
+
+
+class Graph:
+    """Cells in the order of their needs, with their results in a folder.
+
+    Args:
+        cells: every cell after those that it needs.
+        folder: results go to `cells/NAME.json`, files to `work/NAME/`.
+
+    Raises:
+        ValueError: two cells have one name, or a cell needs one that does not come before it.
+    """
+
+    def __init__(self, cells: Iterable[Cell], folder: Path) -> None:
+        self.folder = folder
+        self.cells: dict[str, Cell] = {}
+        self.keys: dict[str, str] = {}
+        for cell in cells:
+            if cell.name in self.cells:
+                raise ValueError(f"two cells are called {cell.name}")
+            missing = [name for name in cell.needs if name not in self.cells]
+            if missing:
+                raise ValueError(f"cell {cell.name} needs {', '.join(missing)}, which does not come before it")
+            self.cells[cell.name] = cell
+            self.keys[cell.name] = self._key(cell)
+
+    def _key(self, cell: Cell) -> str:
+        content = [CODE_VERSION, cell.name, dict(cell.settings), [self.keys[name] for name in cell.needs]]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def work(self, name: str) -> Path:
+        """Return the folder of a cell's files."""
+        return self.folder / "work" / name
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """Return a cell's kept result, or None if there is none for its present key."""
+        path = self.folder / "cells" / f"{name}.json"
+        if not path.exists():
+            return None
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return record["result"] if record["key"] == self.keys[name] else None
+
+    def chosen(self, only: Sequence[str] = ()) -> list[str]:
+        """Return the cells whose name has one of the given words among its parts, and all they need."""
+        wanted: set[str] = set()
+        for name in reversed(self.cells):
+            if not only or any(set(word.split("/")) <= set(name.split("/")) for word in only) or name in wanted:
+                wanted |= {name, *self.cells[name].needs}
+        return [name for name in self.cells if name in wanted]
+
+    def status(self, only: Sequence[str] = ()) -> dict[str, list[str]]:
+        """Say which cells are done, begun, and left."""
+        found: dict[str, list[str]] = {"done": [], "begun": [], "left": []}
+        for name in self.chosen(only):
+            kind = "done" if self.result(name) is not None else "begun" if self.work(name).exists() else "left"
+            found[kind].append(name)
+        return found
+
+    def run(self, only: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+        """Make what is not there yet and return all chosen results by name."""
+        names = self.chosen(only)
+        results: dict[str, dict[str, Any]] = {}
+        for place, name in enumerate(names, start=1):
+            kept = self.result(name)
+            if kept is None:
+                console.print(f"[bold]cell {place} of {len(names)}[/bold]: {name}")
+                kept = self._make(self.cells[name], results)
+            results[name] = kept
+        return results
+
+    def _make(self, cell: Cell, results: Mapping[str, Any]) -> dict[str, Any]:
+        work, key = self.work(cell.name), self.keys[cell.name]
+        mark = work / "cell.key"
+        if work.exists() and (not mark.exists() or mark.read_text() != key):
+            shutil.rmtree(work)  # begun with other settings
+        write_text(mark, key)
+        start = time.monotonic()
+        result = dict(cell.run(work, {name: results[name] for name in cell.needs}))
+        record = {
+            "name": cell.name,
+            "key": key,
+            "settings": dict(cell.settings),
+            "needs": list(cell.needs),
+            "seconds": round(time.monotonic() - start, 1),
+            "result": result,
+        }
+        write_text(
+            self.folder / "cells" / f"{cell.name}.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        )
+        return json.loads(json.dumps(result))  # type: ignore[no-any-return]
+
+
+def read_records(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read all cells' records by name, for reports that need no model."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "cells").rglob("*.json"))]
+    return {record["name"]: record for record in records}

@@ -1,0 +1,86 @@
+"""Run a study and write its report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.table import Table
+
+from hf_xst.console import console
+from hf_xst.training.arguments import option, required
+
+from .cells import Graph, read_records
+from .report import write_report
+from .study import Study
+
+
+@dataclass(kw_only=True)
+class ReproduceArguments:
+    """Run an experiment of many cells, resumable, and write its table."""
+
+    config: str = required("The study: a YAML file such as configs/small.yaml.")
+    data: str = option("Folder below which the study's files lie; by default HF_XST_SHARED, else ../shared.")
+    output: str = option("Folder of cells, models and the report; by default runs/NAME of the configuration.")
+    only: list[str] = option("Run only cells with these name parts, e.g. B parser/id, and what they need.", [])
+    status: bool = option("Show what is done and what is left, and stop.", False)
+    report: str | None = option("Write the report into this folder instead of OUTPUT/report.")
+
+
+def load_study(config: str, data: str | None) -> Study:
+    """Read a study's configuration.
+
+    Raises:
+        ValueError: the configuration has unknown or lacks necessary entries.
+    """
+    content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    root = Path(data or os.environ.get("HF_XST_SHARED") or "../shared")
+    if not root.is_dir():
+        raise ValueError(f"there is no data folder {root}; give it with --data, or set HF_XST_SHARED")
+    try:
+        return Study(**content, data=root)
+    except TypeError as error:
+        raise ValueError(f"{config}: {error}; see hf_xst.experiments.study.Study for the entries") from error
+
+
+def reproduce(arguments: ReproduceArguments) -> None:
+    """Run the study's cells that are not there yet and write the report.
+
+    Args:
+        arguments: see the class.
+
+    Raises:
+        ValueError: the configuration or the data folder cannot be used.
+    """
+    study = load_study(arguments.config, arguments.data)
+    folder = Path(arguments.output or Path("runs") / Path(arguments.config).stem)
+    graph = Graph(study.cells(), folder)
+    if arguments.status:
+        show_status(graph, arguments.only)
+        return
+    graph.run(arguments.only)
+    about = {
+        "title": Path(arguments.config).stem,
+        "command": f"hf-xst reproduce --config {arguments.config}",
+        "notes": study.about,
+        "settings": Path(arguments.config).read_text(encoding="utf-8"),
+    }
+    path = write_report(read_records(folder), Path(arguments.report or folder / "report"), about)
+    console.print(f"report: {path}")
+
+
+def show_status(graph: Graph, only: Any) -> None:
+    """Print how far a study is, and how long the rest will take as far as the past tells."""
+    found = graph.status(only)
+    records = read_records(graph.folder)
+    table = Table("cells", "number", "names")
+    for kind, names in found.items():
+        table.add_row(kind, str(len(names)), ", ".join(names[:4]) + (" ..." if len(names) > 4 else ""))
+    console.print(table)
+    times = [records[name]["seconds"] for name in found["done"]]
+    if times:
+        left = (len(found["left"]) + len(found["begun"])) * sum(times) / len(times)
+        console.print(f"about {left / 60:.0f} minutes left, if the rest is like the cells that are done")
