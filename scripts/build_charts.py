@@ -1,4 +1,4 @@
-"""`hf-xst build-charts` for `accelerate launch scripts/build_charts.py ...` and `torchrun`: same flags, same function."""
+"""`hf-xst build-charts` for `accelerate launch` and `torchrun`: same flags, same function."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hf-xst train-source` for `accelerate launch scripts/train_source.py ...` and `torchrun`: same flags, same function."""
+"""`hf-xst train-source` for `accelerate launch` and `torchrun`: same flags, same function."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hf-xst transfer` for `accelerate launch scripts/transfer.py ...` and `torchrun`: same flags, same function."""
+"""`hf-xst transfer` for `accelerate launch` and `torchrun`: same flags, same function."""
 
 import sys
 

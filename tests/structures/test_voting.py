@@ -51,6 +51,13 @@ def test_a_tie_goes_to_the_first_source(space: Space) -> None:
         assert (heads[0].tolist(), labels[0].tolist()) == first
 
 
+def test_where_no_source_wins_whole_a_tied_arc_goes_to_the_earlier_source(space: Space) -> None:
+    heads = [0, 1, 1, 1]
+    voters = [(heads, [1, 1, 0, 9]), (heads, [1, 0, 5, 3]), (heads, [0, 1, 5, 4])]
+    winner = DependencyTreeCRF.majority(*ballots(*voters), **space.make.keywords)
+    assert (winner[0][0].tolist(), winner[1][0].tolist()) == (heads, [1, 1, 5, 9])
+
+
 def test_a_source_outside_the_space_does_not_win_the_tie() -> None:
     forest, tree, other = ([0, 0, 0], [0, 0, 0]), ([0, 1, 1], [1, 1, 1]), ([2, 0, 2], [2, 2, 2])
     heads, labels = DependencyTreeCRF.majority(*ballots(forest, tree, other))

@@ -22,7 +22,7 @@ def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, l
         return like.new_full((sources,), 1 / sources)
     given = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
     if given.shape != (sources,):
-        raise ValueError(f"expected one weight for each of {sources} sources, found shape {tuple(given.shape)}")
+        raise ValueError(f"expected a weight for each of {sources} sources, found shape {tuple(given.shape)}")
     if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or not bool((given > 0).any()):
         raise ValueError(f"weights must be finite, not negative, and not all zero; found {given.tolist()}")
     return given / given.sum()
@@ -105,7 +105,7 @@ def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:
     shapes = {tuple(source.scores.shape) for source in sources}
     if len(shapes) > 1:
         raise ValueError(
-            f"the sources' scores have shapes {sorted(shapes)}; expected one shape: bring them to one alphabet first"
+            f"the sources' scores have shapes {sorted(shapes)}, expected one: bring them to one alphabet first"
         )
     return torch.stack([group_log_marginals(source) for source in sources])
 

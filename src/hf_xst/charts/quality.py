@@ -1,4 +1,4 @@
-"""How good and how large charts are (Kurniawan et al. 2021, section 4.2), counted exactly in the log domain."""
+"""How good and how large charts are (Kurniawan et al. 2021, section 4.2), counted exactly in log space."""
 
 from __future__ import annotations
 

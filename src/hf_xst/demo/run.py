@@ -35,9 +35,13 @@ TASKS: Mapping[str, Mapping[str, Any]] = {
 class DemoArguments:
     """See the whole method run on invented languages."""
 
-    output: str = option("Folder for languages, models and scores; a run that was stopped goes on.", "runs/demo")
+    output: str = option(
+        "Folder for languages, models and scores; a run that was stopped goes on.", "runs/demo"
+    )
     seed: int = option("Seed of the languages' sentences and of training.", 1)
-    sentences: int = option("Training sentences of each source language; the target has as many, unlabelled.", 600)
+    sentences: int = option(
+        "Training sentences of each source language; the target has as many, unlabelled.", 600
+    )
     epochs: int = option("Passes over the data in training a source.", 12)
     updates: int = option("Updates in training on charts.", 60)
 
@@ -74,13 +78,17 @@ def write_languages(folder: Path, sentences: int, seed: int) -> InventedLanguage
     return _write(folder, target_language(), TARGET, {"train": sentences, "dev": 100, "test": 200}, seed)
 
 
-def _write(folder: Path, settings: LanguageSettings, name: str, parts: Mapping[str, int], seed: int) -> InventedLanguage:
+def _write(
+    folder: Path, settings: LanguageSettings, name: str, parts: Mapping[str, int], seed: int
+) -> InventedLanguage:
     language = generate_language(settings, sentences=0, seed=seed)
     for place, (part, number) in enumerate(parts.items()):
         language = generate_language(settings, sentences=number, seed=10 * seed + place)
         rows: list[dict[str, Any]] = language.sentences
         if name == TARGET and part == "train":  # text alone: what is not written cannot leak
-            rows = [row | {"head": ["_"] * len(row["head"]), "deprel": ["_"] * len(row["head"])} for row in rows]
+            rows = [
+                row | {"head": ["_"] * len(row["head"]), "deprel": ["_"] * len(row["head"])} for row in rows
+            ]
         write_conllu(folder / f"{name}-{part}.conllu", rows)
     language.write_vectors(folder / f"demo.{name}.vec")
     return language
@@ -131,4 +139,8 @@ def _show_a_sentence(out: Console, graph: Graph, test: InventedLanguage) -> None
     tagged = {**row, **tagger.predict([row])[0]}
     parsed = parser.predict([tagged])[0]
     out.print("A test sentence, tagged and parsed by the transferred models as they were saved:")
-    out.print(tree_text(row["words"], parsed["head"], parsed["deprel"], tagged["upos"]), highlight=False, markup=False)
+    out.print(
+        tree_text(row["words"], parsed["head"], parsed["deprel"], tagged["upos"]),
+        highlight=False,
+        markup=False,
+    )

@@ -56,7 +56,9 @@ class Graph:
                 raise ValueError(f"two cells are called {cell.name}")
             missing = [name for name in cell.needs if name not in self.cells]
             if missing:
-                raise ValueError(f"cell {cell.name} needs {', '.join(missing)}, which does not come before it")
+                raise ValueError(
+                    f"cell {cell.name} needs {', '.join(missing)}, which does not come before it"
+                )
             self.cells[cell.name] = cell
             self.keys[cell.name] = self._key(cell)
 
@@ -80,7 +82,11 @@ class Graph:
         """Return the cells whose name has one of the given words among its parts, and all they need."""
         wanted: set[str] = set()
         for name in reversed(self.cells):
-            if not only or any(set(word.split("/")) <= set(name.split("/")) for word in only) or name in wanted:
+            if (
+                not only
+                or any(set(word.split("/")) <= set(name.split("/")) for word in only)
+                or name in wanted
+            ):
                 wanted |= {name, *self.cells[name].needs}
         return [name for name in self.cells if name in wanted]
 
@@ -88,7 +94,9 @@ class Graph:
         """Say which cells are done, begun, and left."""
         found: dict[str, list[str]] = {"done": [], "begun": [], "left": []}
         for name in self.chosen(only):
-            kind = "done" if self.result(name) is not None else "begun" if self.work(name).exists() else "left"
+            kind = (
+                "done" if self.result(name) is not None else "begun" if self.work(name).exists() else "left"
+            )
             found[kind].append(name)
         return found
 
@@ -121,12 +129,15 @@ class Graph:
             "result": result,
         }
         write_text(
-            self.folder / "cells" / f"{cell.name}.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+            self.folder / "cells" / f"{cell.name}.json",
+            json.dumps(record, indent=1, ensure_ascii=False) + "\n",
         )
         return json.loads(json.dumps(result))  # type: ignore[no-any-return]
 
 
 def read_records(folder: Path) -> dict[str, dict[str, Any]]:
     """Read all cells' records by name, for reports that need no model."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "cells").rglob("*.json"))]
+    records = [
+        json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "cells").rglob("*.json"))
+    ]
     return {record["name"]: record for record in records}

@@ -46,7 +46,10 @@ def score_table(records: Records) -> str:
     lines = [_line(["encoder", "task", "target", *titles]), _line(["---"] * (3 + len(titles)))]
     for (encoder, task, target), row in sorted(scores.items()):
         best = max((row.get(f"direct {code}", float("-inf")) for code in sources), default=0.0)
-        cells = [_cell(row.get(column), oracle=column.startswith("direct") and row.get(column) == best) for column in columns]
+        cells = [
+            _cell(row.get(column), oracle=column.startswith("direct") and row.get(column) == best)
+            for column in columns
+        ]
         lines.append(_line([encoder, task, target, *cells]))
     for task, target in sorted({(task, target) for _, task, target in scores}):
         paper = PUBLISHED_TEST.get(target, {}).get(task)
@@ -64,13 +67,16 @@ def curve_table(records: Records) -> str:
         if "transferred" in name
     }
     scored = {
-        name: {point["update"]: main_score(point)[1] for point in curve if "las" in point or "accuracy" in point}
+        name: {
+            point["update"]: main_score(point)[1] for point in curve if "las" in point or "accuracy" in point
+        }
         for name, curve in curves.items()
     }
     updates = sorted({update for curve in scored.values() for update in curve})
     lines = [_line(["model", *(str(int(update)) for update in updates)]), _line(["---"] * (1 + len(updates)))]
     lines += [
-        _line([name, *(_cell(curve.get(update)) for update in updates)]) for name, curve in sorted(scored.items())
+        _line([name, *(_cell(curve.get(update)) for update in updates)])
+        for name, curve in sorted(scored.items())
     ]
     return "\n".join(lines)
 
@@ -83,21 +89,25 @@ def cost_table(records: Records) -> str:
         kind = "source" if parts[2] == "source" else parts[3]
         seconds.setdefault((parts[0], parts[1], kind), []).append(record["seconds"])
     lines = [_line(["encoder", "task", "kind of cell", "cells", "minutes"]), _line(["---"] * 5)]
-    lines += [_line([*key, str(len(times)), f"{sum(times) / 60:.1f}"]) for key, times in sorted(seconds.items())]
+    lines += [
+        _line([*key, str(len(times)), f"{sum(times) / 60:.1f}"]) for key, times in sorted(seconds.items())
+    ]
     total = sum(sum(times) for times in seconds.values())
     return "\n".join([*lines, _line(["all", "", "", str(len(records)), f"{total / 60:.1f}"])])
 
 
-def write_report(records: Records, folder: Path, about: Mapping[str, Any]) -> Path:
+def write_report(records: Records, folder: Path, about: Mapping[str, Any], data: Path) -> Path:
     """Write `results.json` (all cells) and `README.md` (the tables) and return the latter's path.
 
     Args:
         records: all cells' records, see `cells.read_records`.
         folder: where to write.
         about: what the report begins with: `title`, `command`, `notes`, and `settings` (the configuration).
+        data: the study's data folder; file names are reported as they are below it.
     """
     public = {name: _public(record) for name, record in records.items()}
-    write_text(folder / "results.json", json.dumps({"about": about, "cells": public}, indent=1) + "\n")
+    text = json.dumps({"about": about, "cells": public}, indent=1, ensure_ascii=False)
+    write_text(folder / "results.json", text.replace(f"{data}/", "") + "\n")
     parts = [
         f"# {about['title']}",
         f"Made by `{about['command']}`; all numbers are in `results.json`.",

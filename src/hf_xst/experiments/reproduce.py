@@ -25,7 +25,9 @@ class ReproduceArguments:
     config: str = required("The study: a YAML file such as configs/small.yaml.")
     data: str = option("Folder below which the study's files lie; by default HF_XST_SHARED, else ../shared.")
     output: str = option("Folder of cells, models and the report; by default runs/NAME of the configuration.")
-    only: list[str] = option("Run only cells with these name parts, e.g. B parser/id, and what they need.", [])
+    only: list[str] = option(
+        "Run only cells with these name parts, e.g. B parser/id, and what they need.", []
+    )
     status: bool = option("Show what is done and what is left, and stop.", False)
     report: str | None = option("Write the report into this folder instead of OUTPUT/report.")
 
@@ -68,7 +70,7 @@ def reproduce(arguments: ReproduceArguments) -> None:
         "notes": study.about,
         "settings": Path(arguments.config).read_text(encoding="utf-8"),
     }
-    path = write_report(read_records(folder), Path(arguments.report or folder / "report"), about)
+    path = write_report(read_records(folder), Path(arguments.report or folder / "report"), about, study.data)
     console.print(f"report: {path}")
 
 

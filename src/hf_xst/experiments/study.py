@@ -143,7 +143,10 @@ class Block:
             return _results(work)
 
         content = {"given": dict(given), "settings": settings, "seed": self.study.seed}
-        content |= {"data": self.study.hashes(given["train"], given.get("dev")), "words": self._vector_hash(code)}
+        content |= {
+            "data": self.study.hashes(given["train"], given.get("dev")),
+            "words": self._vector_hash(code),
+        }
         return Cell(f"{self.where}/source/{code}", run, content)
 
     def _model(self, work: Path, code: str) -> Path:
@@ -171,7 +174,9 @@ class Block:
             columns = next(iter(models.values())).columns
             found: dict[str, Any] = {"data": note}
             for code, model in models.items():
-                found[f"direct {code}"] = score(list(predict_rows(model, rows, states=states.get(code))), rows, columns)
+                found[f"direct {code}"] = score(
+                    list(predict_rows(model, rows, states=states.get(code))), rows, columns
+                )
             pool = SourcePool(models, joint_names(list(models.values())), states)
             for rule in ("majority", "pool"):
                 found[rule] = score(combined(pool, rows, rule), rows, columns)

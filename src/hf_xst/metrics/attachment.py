@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hf_xst.metrics.rows import MISSING, Row, paired_rows
@@ -32,29 +32,34 @@ def attachment_scores(
         ValueError: sentences or words do not match, a head or a gold relation is missing, or there is no word
             to count.
     """
-    heads_right = {True: 0, False: 0}
-    both_right = {True: 0, False: 0}
-    words = {True: 0, False: 0}
+    everything = list(_compared_words(predictions, references, strip_subtypes))
+    counted = [(head, both) for is_punctuation, head, both in everything if not is_punctuation]
+    if not counted:
+        raise ValueError(_nothing_to_count(len(references), len(everything)))
+    return {
+        "uas": _percent([head for head, _ in counted]),
+        "las": _percent([both for _, both in counted]),
+        "uas_punct": _percent([head for _, head, _ in everything]),
+        "las_punct": _percent([both for _, _, both in everything]),
+        "words": len(everything),
+        "words_without_punct": len(counted),
+    }
+
+
+def _percent(right: Sequence[bool]) -> float:
+    return 100.0 * sum(right) / len(right)
+
+
+def _compared_words(
+    predictions: Sequence[Row], references: Sequence[Row], strip_subtypes: bool
+) -> Iterator[tuple[bool, bool, bool]]:
+    """Yield for each word whether it is punctuation, its head is right, and its relation is right too."""
     sides = paired_rows(predictions, references, ("head", "deprel"), ("head", "deprel", "upos"))
     for place, prediction, reference in sides:
         predicted = _arcs(place, "predicted", prediction, strip_subtypes)
         gold = _arcs(place, "gold", reference, strip_subtypes)
         for guess, truth, tag in zip(predicted, gold, reference["upos"], strict=True):
-            is_punctuation = tag in PUNCTUATION
-            words[is_punctuation] += 1
-            heads_right[is_punctuation] += guess[0] == truth[0]
-            both_right[is_punctuation] += guess == truth
-    counted, total = words[False], words[True] + words[False]
-    if counted == 0:
-        raise ValueError(_nothing_to_count(len(references), total))
-    return {
-        "uas": 100.0 * heads_right[False] / counted,
-        "las": 100.0 * both_right[False] / counted,
-        "uas_punct": 100.0 * sum(heads_right.values()) / total,
-        "las_punct": 100.0 * sum(both_right.values()) / total,
-        "words": total,
-        "words_without_punct": counted,
-    }
+            yield tag in PUNCTUATION, guess[0] == truth[0], guess == truth
 
 
 def _arcs(place: str, side: str, row: Row, strip_subtypes: bool) -> list[tuple[int, str]]:

@@ -32,10 +32,7 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
         pairs = zip(prediction[column], reference[column], strict=True)
         for position, (guess, truth) in enumerate(pairs, start=1):
             if truth in MISSING:
-                raise ValueError(
-                    f"{place}: word {position} has no gold tag in column {column!r} (found {truth!r}). "
-                    "Leave sentences without gold tags out of the evaluation."
-                )
+                raise ValueError(_no_gold_tag(place, position, column, truth))
             gold[truth] += 1
             guessed["_" if guess is None else guess] += 1
             right[truth] += guess == truth
@@ -51,6 +48,13 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
             tag: _one_tag(right[tag], guessed[tag], gold[tag]) for tag in sorted(gold.keys() | guessed.keys())
         },
     }
+
+
+def _no_gold_tag(place: str, position: int, column: str, found: str | None) -> str:
+    return (
+        f"{place}: word {position} has no gold tag in column {column!r} (found {found!r}). "
+        "Leave sentences without gold tags out of the evaluation."
+    )
 
 
 def _one_tag(right: int, guessed: int, support: int) -> dict[str, float]:

@@ -32,6 +32,11 @@ class DistanceAwareAttention(nn.Module):
         self.value_distances = nn.Parameter(torch.empty(max_distance + 1, key_size))
         self.dropout = nn.Dropout(dropout)
 
+    def reset_parameters(self) -> None:
+        """Start the embeddings of distances; the linear parts start themselves."""
+        nn.init.xavier_uniform_(self.key_distances)
+        nn.init.xavier_uniform_(self.value_distances)
+
     def forward(self, states: Tensor, distance_one_hot: Tensor, mask: Tensor) -> Tensor:
         """Attend within each sentence.
 

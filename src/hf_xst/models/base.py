@@ -1,40 +1,35 @@
-"""What the parser and the tagger share: words in, scores of a structure out, saved and loaded whole."""
+"""What the parser and the tagger share: words in, scores of a structure out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
-from transformers.utils import ModelOutput, cached_file
+from transformers import AutoConfig, AutoModel
+from transformers.utils.generic import ModelOutput
 
-from hf_xst.data.vectors import WordVectors
 from hf_xst.structures.base import Structure
 
+from .coarse_tags import CoarseTags
 from .configuration import StructuredConfig
-from .encoders import WordEncoder
-from .pretrained_words import PretrainedWords, bare_encoder, quiet
-from .vector_table import VectorTable
+from .word_model import WordModel
 
 Row = Mapping[str, Any]
-Model = TypeVar("Model", bound="StructuredModel")
-# Embedding rows of coarse tags before the named ones: padding, unknown, special words.
-FIRST_UPOS = 3
-_HUB_ARGUMENTS = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+_BLANK = "_"
 
 
 @dataclass
-class StructuredOutput(ModelOutput):  # type: ignore[misc]
+class StructuredOutput(ModelOutput):
     """What a structured model returns.
 
     Args:
         loss: scalar, `losses.sum() / units.sum()`; only with labels.
-        scores: the structure's scores in the shape of the contract (see the structure's class).
+        scores: the structure's scores in the shape of the contract (see the structure's class), at least in
+            float32.
         lengths: (B,) words of each sentence.
         losses: (B,) supervised loss of each sentence in nats, summed over its units.
         units: (B,) how many units (words or sentences) each loss counts.
@@ -47,114 +42,32 @@ class StructuredOutput(ModelOutput):  # type: ignore[misc]
     units: Tensor | None = None
 
 
-class StructuredModel(PreTrainedModel, ABC):
+class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-ignore]
     """A model whose output is a distribution over structures of a sentence.
 
     A subclass names its special words, turns states into scores, and translates between best structures,
-    gold rows and predicted columns. Everything else (words, encoders, files) is here.
+    gold rows and predicted columns. Everything else is here; words, encoders and files are in `WordModel`.
     """
 
-    config: StructuredConfig
-    main_input_name = "lengths"
-    base_model_prefix = ""
     structure: ClassVar[type[Structure]]
-    leading: ClassVar[int]
-    trailing: ClassVar[int]
     label_column: ClassVar[str]
     main_metric: ClassVar[str]
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)
         if not config.labels:
-            raise ValueError("the configuration names no labels; give labels=[...] in the order of the output rows")
-        extra = config.upos_size if config.uses_upos else 0
-        self.encoder = WordEncoder(config, leading=self.leading, trailing=self.trailing, extra_size=extra)
-        if config.uses_upos:
-            assert config.upos_names is not None
-            self.upos_embeddings = nn.Embedding(
-                FIRST_UPOS + len(config.upos_names), config.upos_size, padding_idx=0
-            )
-
-    # -- building -------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_vectors(cls: type[Model], config: StructuredConfig, vectors: WordVectors) -> Model:
-        """Build a fresh model of encoder A over a vector file's words.
-
-        Args:
-            config: sizes and labels; `encoder` must be `"vectors"`, the width is taken from the vectors.
-            vectors: the words and their vectors.
-        """
-        config.word_size = vectors.matrix.shape[1]
-        config.vocabulary_size = 0
-        model = cls(config)
-        model.replace_word_vectors(vectors)
-        return model
-
-    @classmethod
-    def from_encoder(
-        cls: type[Model], config: StructuredConfig, encoder: str, *, layers: int | None = None, **hub: Any
-    ) -> Model:
-        """Build a fresh model of encoder B over a pretrained `AutoModel`.
-
-        Args:
-            config: sizes and labels; the encoder's configuration is nested in it.
-            encoder: a folder or a Hub id.
-            layers: keep only the first so many layers of the encoder.
-            hub: arguments of `from_pretrained`, such as `revision`.
-        """
-        settings = {} if layers is None else {"num_hidden_layers": layers}
-        with quiet():  # layers that are cut off would be reported as unexpected
-            pretrained = bare_encoder(
-                AutoModel.from_pretrained, encoder, dtype=torch.float32, **settings, **hub
-            )
-        tokenizer = AutoTokenizer.from_pretrained(encoder, **hub)
-        nested = pretrained.config.to_dict()
-        nested.pop("_name_or_path", None)
-        config.encoder, config.encoder_config = "pretrained", nested
-        config.word_size = pretrained.config.hidden_size
-        config.max_pieces = min(config.max_pieces, tokenizer.model_max_length)
-        model = cls(config)
-        assert isinstance(model.encoder.words, PretrainedWords)
-        model.encoder.words.model = pretrained
-        model.encoder.words.tokenizer = tokenizer
-        model.freeze()
-        return model
-
-    def replace_word_vectors(self, vectors: WordVectors) -> None:
-        """Put another language's vectors (all rows) in the place of encoder A's table.
-
-        Raises:
-            ValueError: the model has no word table, or its vectors are of another space or width.
-        """
-        words = self.encoder.words
-        if not isinstance(words, VectorTable):
-            raise ValueError("this model reads words by a pretrained encoder (encoder B); it has no word vectors")
-        space = self.config.vector_space
-        found = {"name": vectors.name, "dimension": int(vectors.matrix.shape[1]), "sha256": vectors.sha256}
-        if space is not None and (space["name"], space["dimension"]) != (found["name"], found["dimension"]):
             raise ValueError(
-                f"the model was trained on vectors of the space {space['name']!r} ({space['dimension']} numbers); "
-                f"found {found['name']!r} ({found['dimension']} numbers). Vectors of one space are needed: "
-                "align them first, or name the space of the new file if it is the same one"
+                "the configuration names no labels; give labels=[...] in the order of the output rows"
             )
-        words.replace(vectors, frozen=self.config.freeze_word_vectors)
-        self.config.vocabulary_size = len(vectors.words)
-        self.config.vector_space = found
+        self.coarse_tags = (
+            CoarseTags(config.upos_names, config.upos_size, config.upos_dropout) if config.uses_upos else None
+        )
 
-    def freeze(self) -> None:
-        """Freeze what the configuration says: the word table, or layers of the pretrained encoder."""
-        words = self.encoder.words
-        words.freeze(not isinstance(words, VectorTable) or self.config.freeze_word_vectors)
-
-    def train_word_vectors(self, trained: bool = True) -> None:
-        """Make encoder A's vectors trainable, as the published transfer does, or frozen again."""
-        self.config.freeze_word_vectors = not trained
-        self.freeze()
+    # -- labels ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
-        """Name the parameters that have rows for labels: module, attribute, and the axes that run over labels."""
+        """Name the parameters that have rows for labels: module, attribute, and the axes that are labels."""
 
     @torch.no_grad()
     def add_labels(self, names: Sequence[str]) -> None:
@@ -164,38 +77,31 @@ class StructuredModel(PreTrainedModel, ABC):
             names: labels that the model does not have.
 
         Raises:
-            ValueError: the model has one of them already.
+            ValueError: the model has one of them already, or one is given twice.
         """
-        labels = list(self.config.labels or [])
         known = sorted(set(names) & set(self.names))
         if known:
             raise ValueError(f"the model has labels {', '.join(known)} already")
+        present = len(self.config.labels)
+        self.config.set_labels([*self.config.labels, *names])
         for module, attribute, axes in self.label_parameters():
-            value = module.get_parameter(attribute).detach()
+            old = module.get_parameter(attribute)
+            value = old.detach()
             for axis in axes:
-                before, after = value.tensor_split([len(labels)], dim=axis)
+                before, after = value.tensor_split([present], dim=axis)
                 shape = [*value.shape]
                 shape[axis] = len(names)
                 value = torch.cat([before, value.new_empty(shape).normal_(std=0.02), after], dim=axis)
-            module.register_parameter(attribute, nn.Parameter(value))
-        self.config.labels = [*labels, *names]
-        self.config.id2label = dict(enumerate(self.config.labels))
-        self.config.label2id = {name: index for index, name in enumerate(self.config.labels)}
-
-    def _init_weights(self, module: nn.Module) -> None:
-        # torch's own initialisers are guarded while a checkpoint is loaded, so loaded tensors are left alone.
-        if isinstance(module, (nn.Linear, nn.Embedding, nn.LayerNorm, WordEncoder)):
-            module.reset_parameters()
-        for name, parameter in module.named_parameters(recurse=False):
-            if name.endswith("_distances"):
-                nn.init.xavier_uniform_(parameter)
+            module.register_parameter(attribute, nn.Parameter(value, requires_grad=old.requires_grad))
+            if isinstance(module, nn.Linear):
+                module.out_features = module.weight.shape[0]
 
     @classmethod
     def settings_from_rows(cls, rows: Iterable[Row], column: str | None = None) -> dict[str, Any]:
         """Collect the configuration fields that name what occurs in gold rows: `labels` and `upos_names`.
 
         Args:
-            rows: prepared rows with gold.
+            rows: prepared rows with gold. A blank (`_`) is no name.
             column: the column of labels where the model can predict any one.
         """
         labels: set[str] = set()
@@ -203,9 +109,14 @@ class StructuredModel(PreTrainedModel, ABC):
         for row in rows:
             labels.update(row[column or cls.label_column])
             upos.update(row.get("upos") or ())
-        return {"labels": sorted(labels), "upos_names": sorted(upos - {"_"})}
+        return {"labels": sorted(labels - {_BLANK}), "upos_names": sorted(upos - {_BLANK})}
 
-    # -- input ----------------------------------------------------------------------------------------
+    @property
+    def names(self) -> list[str]:
+        """Names along the structure's label axes, special labels last."""
+        return list(self.config.labels)
+
+    # -- computation ----------------------------------------------------------------------------------
 
     def featurise(self, rows: Sequence[Row], *, words: bool = True) -> dict[str, Tensor]:
         """Turn prepared rows into input tensors on the CPU.
@@ -218,50 +129,22 @@ class StructuredModel(PreTrainedModel, ABC):
             `lengths` (B,), the word source's tensors, and `upos_ids` (B, N) where the model uses them.
 
         Raises:
-            ValueError: a sentence without words, or the model needs `upos` and a row has none.
+            ValueError: a sentence is no list of words, or has none, or lacks coarse tags that are needed.
         """
         for index, row in enumerate(rows):
+            if isinstance(row["words"], str):
+                raise ValueError(
+                    f"sentence {row.get('sent_id', index)} is the string {row['words'][:40]!r}; expected a "
+                    "list of words (and a batch is a list of such lists)"
+                )
             if not row["words"]:
                 raise ValueError(f"sentence {row.get('sent_id', index)} has no words")
         features = {"lengths": torch.tensor([len(row["words"]) for row in rows])}
         if words:
             features |= self.encoder.featurise([row["words"] for row in rows])
-        if self.config.uses_upos:
-            features["upos_ids"] = self._upos_ids(rows)
+        if self.coarse_tags is not None:
+            features["upos_ids"] = self.coarse_tags.featurise(rows)
         return features
-
-    def _upos_ids(self, rows: Sequence[Row]) -> Tensor:
-        assert self.config.upos_names is not None
-        index_of = {name: FIRST_UPOS + index for index, name in enumerate(self.config.upos_names)}
-        ids = []
-        for index, row in enumerate(rows):
-            upos = row.get("upos")
-            lacking = upos is None or len(upos) != len(row["words"]) or all(tag == "_" for tag in upos)
-            if lacking and self.config.upos_dropout > 0:
-                upos = ["_"] * len(row["words"])  # the unknown tag's embedding was trained for this
-            elif lacking:
-                raise ValueError(
-                    f"sentence {row.get('sent_id', index)}: this model reads coarse tags (UPOS) beside the words "
-                    "and the sentence has none; tag it first (a tagger beside the model, or --tagger), or train "
-                    "a model without them (uses_upos=False)"
-                )
-            ids.append(torch.tensor([index_of.get(tag, 1) for tag in upos]))
-        return nn.utils.rnn.pad_sequence(ids, batch_first=True)
-
-    def _extra(self, upos_ids: Tensor | None) -> Tensor | None:
-        """Embed the coarse tags of the words and of the special words: (B, leading + N + trailing, E)."""
-        if not self.config.uses_upos:
-            return None
-        if upos_ids is None:
-            raise ValueError("this model reads coarse tags (UPOS) beside the words: give upos or upos_ids")
-        if self.training and self.config.upos_dropout > 0:
-            dropped = torch.rand(upos_ids.shape, device=upos_ids.device) < self.config.upos_dropout
-            upos_ids = torch.where(dropped & (upos_ids > 0), torch.ones_like(upos_ids), upos_ids)
-        padded = nn.functional.pad(upos_ids, (self.leading, self.trailing), value=FIRST_UPOS - 1)
-        embedded: Tensor = self.upos_embeddings(padded)
-        return embedded
-
-    # -- computation ----------------------------------------------------------------------------------
 
     def forward(
         self,
@@ -292,29 +175,50 @@ class StructuredModel(PreTrainedModel, ABC):
 
         Returns:
             The scores, and with labels the supervised loss.
+
+        Raises:
+            ValueError: some of the input is missing.
         """
-        device = self.encoder.special_vectors.device
+        given = {
+            "word_ids": word_ids,
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "piece_slots": piece_slots,
+        }
+        features = {key: value for key, value in given.items() if value is not None}
         if words is not None:
-            tags: Sequence[Any] = upos if upos is not None else [None] * len(words)
-            rows = [{"words": w, "upos": t} for w, t in zip(words, tags, strict=True)]
-            ready = {key: value.to(device) for key, value in self.featurise(rows).items()}
-            lengths, upos_ids = ready.pop("lengths"), ready.pop("upos_ids", None)
-        else:
-            given = {
-                "word_ids": word_ids,
-                "input_ids": input_ids,
-                "attention_mask": attention_mask,
-                "piece_slots": piece_slots,
-            }
-            ready = {key: value for key, value in given.items() if value is not None}
-        if lengths is None:
-            raise ValueError("give either words, or lengths and the tensors that featurise() makes of them")
-        states = self.encoder(lengths, ready, extra=self._extra(upos_ids), word_states=word_states)
+            features = self._features_of(words, upos, look_up=word_states is None)
+            lengths, upos_ids = features.pop("lengths"), features.pop("upos_ids", None)
+        if lengths is None or (word_states is None and not features):
+            raise ValueError(
+                "give words (a list of lists), or lengths and the other tensors that featurise() makes of "
+                "them, or lengths and word_states"
+            )
+        tags = self._coarse_tag_states(upos_ids, lengths)
+        states = self.encoder(lengths, features, extra=tags, word_states=word_states)
         output = StructuredOutput(scores=self.scores(states, lengths), lengths=lengths)
         if labels is not None:
             output.losses, output.units = self.supervised_losses(output, labels), self.units(labels)
             output.loss = output.losses.sum() / output.units.sum().clamp(min=1)
         return output
+
+    def _features_of(
+        self, words: Sequence[Sequence[str]], upos: Sequence[Sequence[str]] | None, *, look_up: bool
+    ) -> dict[str, Tensor]:
+        tags: Sequence[Any] = [None] * len(words) if upos is None else upos
+        if len(tags) != len(words):
+            raise ValueError(f"found coarse tags of {len(tags)} sentences for {len(words)} sentences")
+        rows = [{"words": row, "upos": row_tags} for row, row_tags in zip(words, tags, strict=True)]
+        features = self.featurise(rows, words=look_up)
+        return {key: value.to(self.device) for key, value in features.items()}
+
+    def _coarse_tag_states(self, upos_ids: Tensor | None, lengths: Tensor) -> Tensor | None:
+        if self.coarse_tags is None:
+            return None
+        if upos_ids is None:
+            raise ValueError("this model reads coarse tags (UPOS) beside the words: give upos or upos_ids")
+        states: Tensor = self.coarse_tags(upos_ids, lengths, self.leading, self.trailing)
+        return states
 
     @abstractmethod
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
@@ -332,12 +236,24 @@ class StructuredModel(PreTrainedModel, ABC):
     def distribution(self, output: StructuredOutput) -> Structure:
         """Return the distribution over structures that an output describes."""
 
-    # -- translation ----------------------------------------------------------------------------------
+    @torch.no_grad()
+    def predict(self, rows: Sequence[Row]) -> list[dict[str, list[Any]]]:
+        """Return the best structure of each prepared row as columns, `{"head": [2, 0], "deprel": [...]}`.
 
-    @property
-    def names(self) -> list[str]:
-        """Names along the structure's label axes, special labels last."""
-        return list(self.config.labels or [])
+        All rows are one batch; `hf_xst.training.inference.predict_rows` cuts long lists into batches.
+        """
+        if not rows:
+            return []
+        was_training = self.training
+        self.train(False)
+        try:
+            features = {key: value.to(self.device) for key, value in self.featurise(rows).items()}
+            output = self(**features)
+        finally:
+            self.train(was_training)
+        return self.decode(self.distribution(output).best(), output.lengths)
+
+    # -- translation ----------------------------------------------------------------------------------
 
     @property
     def input_columns(self) -> tuple[str, ...]:
@@ -363,7 +279,9 @@ class StructuredModel(PreTrainedModel, ABC):
         """Turn `labels` into the form in which the structure's `best()` returns a structure."""
 
     @abstractmethod
-    def decode(self, best: Any, lengths: Tensor, names: Sequence[str] | None = None) -> list[dict[str, list[Any]]]:
+    def decode(
+        self, best: Any, lengths: Tensor, names: Sequence[str] | None = None
+    ) -> list[dict[str, list[Any]]]:
         """Turn `best()` of a batch into this model's columns, one mapping a sentence.
 
         Args:
@@ -371,43 +289,6 @@ class StructuredModel(PreTrainedModel, ABC):
             lengths: (B,) words of each sentence.
             names: the alphabet of `best` where it is not the model's own.
         """
-
-    @torch.no_grad()
-    def predict(self, rows: Sequence[Row]) -> list[dict[str, list[Any]]]:
-        """Return the best structure of each prepared row as columns, e.g. `{"head": [2, 0], "deprel": [...]}`."""
-        was_training = self.training
-        self.eval()
-        features = {key: value.to(self.device) for key, value in self.featurise(rows).items()}
-        output = self(**features)
-        self.train(was_training)
-        return self.decode(self.distribution(output).best(), output.lengths)
-
-    # -- files ----------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_pretrained(cls: type[Model], pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load a model, its words or tokenizer, from a folder or a Hub id; see `PreTrainedModel`."""
-        hub = {key: kwargs[key] for key in _HUB_ARGUMENTS if key in kwargs}
-        loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
-        model = loaded[0] if isinstance(loaded, tuple) else loaded
-        words = model.encoder.words
-        files = {
-            name: cached_file(
-                pretrained_model_name_or_path, name, _raise_exceptions_for_missing_entries=False, **hub
-            )
-            for name in words.asset_names()
-        }
-        words.load_assets(files)
-        model.freeze()
-        return loaded
-
-    def save_pretrained(self, save_directory: Any, **kwargs: Any) -> None:
-        """Save the model with its words or tokenizer; see `PreTrainedModel.save_pretrained`."""
-        folder = Path(save_directory)
-        if kwargs.get("is_main_process", True):
-            folder.mkdir(parents=True, exist_ok=True)
-            self.encoder.words.save_assets(folder)
-        super().save_pretrained(save_directory, **kwargs)
 
 
 def register(config: type[StructuredConfig], model: type[StructuredModel]) -> None:

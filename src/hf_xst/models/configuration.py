@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Literal
 
 from transformers import PreTrainedConfig
@@ -9,7 +10,7 @@ from transformers import PreTrainedConfig
 EncoderKind = Literal["vectors", "pretrained"]
 
 
-class StructuredConfig(PreTrainedConfig):
+class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
     """Fields shared by all structured models; the defaults are the published sizes (supplement, table 6).
 
     Args:
@@ -17,7 +18,7 @@ class StructuredConfig(PreTrainedConfig):
         encoder: `"vectors"` (word vectors, encoder A) or `"pretrained"` (any `AutoModel`, encoder B).
         word_size: width of a word's state before special words and tags are added.
         vocabulary_size: words in the table of encoder A.
-        vector_space: `{"name", "dimension", "sha256"}` of the vectors that encoder A was trained on.
+        vector_space: `{"name", "dimension", "sha256"}` of the vectors that encoder A reads words by.
         freeze_word_vectors: keep encoder A's table as a buffer (true) or train it (false).
         encoder_config: the whole configuration of encoder B, nested.
         frozen_layers: layers of encoder B that stay as they are, its embeddings first; -1 freezes all of it.
@@ -38,7 +39,7 @@ class StructuredConfig(PreTrainedConfig):
         upos_dropout: rate at which a coarse tag is replaced by the unknown tag in training.
     """
 
-    labels: list[str] | None = None
+    labels: list[str] = field(default_factory=list)
     encoder: str = "vectors"
     word_size: int = 300
     vocabulary_size: int = 0
@@ -57,7 +58,7 @@ class StructuredConfig(PreTrainedConfig):
     word_dropout: float = 0.2
     output_dropout: float = 0.2
     uses_upos: bool = False
-    upos_names: list[str] | None = None
+    upos_names: list[str] = field(default_factory=list)
     upos_size: int = 50
     upos_dropout: float = 0.0
 
@@ -65,22 +66,36 @@ class StructuredConfig(PreTrainedConfig):
         """Fill in what follows from other fields and refuse what cannot work.
 
         Raises:
-            ValueError: labels occur twice, the encoder is unknown, or coarse tags are used but not named.
+            ValueError: a name occurs twice, or a field has a value that it cannot have.
         """
-        self.labels = list(self.labels or [])
         self.upos_names = list(self.upos_names or [])
-        if self.encoder not in ("vectors", "pretrained"):
-            raise ValueError(f"encoder is {self.encoder!r}; expected 'vectors' or 'pretrained'")
-        if self.piece_pooling not in ("mean", "first"):
-            raise ValueError(f"piece_pooling is {self.piece_pooling!r}; expected 'mean' or 'first'")
-        for field, names in (("labels", self.labels), ("upos_names", self.upos_names)):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise ValueError(f"{field} holds {', '.join(twice)} more than once; every name needs one row")
-        if self.labels and "id2label" not in kwargs:
-            kwargs["id2label"] = dict(enumerate(self.labels))
-            kwargs["label2id"] = {name: index for index, name in enumerate(self.labels)}
-        super().__post_init__(**kwargs)
+        self.set_labels(self.labels or [])
+        check_names("upos_names", self.upos_names)
+        check_choice("encoder", self.encoder, ("vectors", "pretrained"))
+        check_choice("piece_pooling", self.piece_pooling, ("mean", "first"))
+        for name in ("context_dropout", "word_dropout", "output_dropout", "upos_dropout"):
+            rate = vars(self)[name]
+            if not 0 <= rate < 1:
+                raise ValueError(f"{name} is {rate!r}; expected a rate from 0 up to, not including, 1")
+        least = {"frozen_layers": -1, "context_layers": 0, "max_distance": 0, "vocabulary_size": 0}
+        sizes = ("word_size", "attention_heads", "key_size", "feed_forward_size", "upos_size", "max_pieces")
+        for name, smallest in (least | dict.fromkeys(sizes, 1)).items():
+            value = vars(self)[name]
+            if value is not None and value < smallest:
+                raise ValueError(f"{name} is {value!r}; expected at least {smallest}")
+        super().__post_init__(**kwargs)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def set_labels(self, labels: list[str]) -> None:
+        """Name the labels, here and in the fields that other programs look at.
+
+        Raises:
+            ValueError: a name occurs twice.
+        """
+        check_names("labels", labels)
+        self.labels = list(labels)
+        if labels:
+            self.id2label = dict(enumerate(labels))
+            self.label2id = {name: index for index, name in enumerate(labels)}
 
     @property
     def context_depth(self) -> int:
@@ -88,3 +103,16 @@ class StructuredConfig(PreTrainedConfig):
         if self.context_layers is not None:
             return self.context_layers
         return 6 if self.encoder == "vectors" else 0
+
+
+def check_names(field_name: str, names: list[str]) -> None:
+    """Raise ValueError if a name occurs twice: every name needs one row."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{field_name} holds {', '.join(twice)} more than once; every name needs one row")
+
+
+def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless a field has one of its values."""
+    if value not in choices:
+        raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")

@@ -50,7 +50,7 @@ class WordEncoder(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Start the special words small; the unknown word (row 0) starts at the origin."""
+        """Start the unknown word (row 0) and the special words small."""
         nn.init.normal_(self.special_vectors, std=0.1)
 
     def featurise(self, sentences: Sequence[Sequence[str]]) -> Features:
@@ -80,16 +80,18 @@ class WordEncoder(nn.Module):
         if word_states is None:
             word_states = self.words(lengths, **features)
         word_states = word_states.to(self.special_vectors.dtype)
-        states = self._with_specials(self._with_unknown(word_states), lengths)
+        states = self._with_specials(self._with_unknown(word_states, lengths), lengths)
         if extra is not None:
             states = torch.cat([states, extra], dim=-1)
         positions = torch.arange(states.shape[1], device=states.device)
         mask = positions < (lengths + self.leading + self.trailing)[:, None]
-        return self.context(states, mask)
+        contextual: Tensor = self.context(states, mask)
+        return contextual
 
-    def _with_unknown(self, word_states: Tensor) -> Tensor:
-        """Put the unknown word's vector where a word has no state, and, in training, where it is dropped."""
-        known = (word_states != 0).any(-1)
+    def _with_unknown(self, word_states: Tensor, lengths: Tensor) -> Tensor:
+        """Put the unknown word's vector where a word has no state, beyond the end, and on dropped words."""
+        inside = torch.arange(word_states.shape[1], device=lengths.device) < lengths[:, None]
+        known = (word_states != 0).any(-1) & inside
         if self.training and self.word_dropout > 0:
             known = known & (torch.rand(known.shape, device=known.device) >= self.word_dropout)
         return torch.where(known[..., None], word_states, self.special_vectors[0])

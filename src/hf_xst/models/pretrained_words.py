@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging
+from transformers import AutoConfig, AutoModel
+from transformers.modeling_utils import PreTrainedModel
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from .configuration import StructuredConfig
+from .precision import at_least_single
+from .pretrained_files import bare_encoder, load_tokenizer
 from .windows import Window, assign_words, cut_windows
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep transformers from reporting while the block runs."""
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
+class Pieces(NamedTuple):
+    """A sentence in pieces: their ids and words, and the tokenizer's own pieces before and after them."""
 
-
-def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> PreTrainedModel:
-    """Build an `AutoModel` without the pooler that some families add (it would be random and unused)."""
-    try:
-        model: PreTrainedModel = factory(*args, add_pooling_layer=False, **kwargs)
-    except TypeError as error:
-        if "add_pooling_layer" not in str(error):
-            raise
-        model = factory(*args, **kwargs)
-    return model
+    ids: list[int]
+    word_of: list[int]
+    before: list[int]
+    after: list[int]
 
 
 class PretrainedWords(nn.Module):
     """A pretrained encoder seen word by word.
+
+    Models may share the whole module (`one.encoder.words = other.encoder.words`): each is saved with all of
+    it, and loaded again they have a copy each.
 
     Args:
         config: its `encoder_config` is the encoder's whole configuration, `frozen_layers`, `piece_pooling`
@@ -55,27 +47,70 @@ class PretrainedWords(nn.Module):
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__()
         if config.encoder_config is None:
-            raise ValueError("encoder 'pretrained' needs encoder_config; build the model with from_encoder(...)")
+            raise ValueError(
+                "encoder 'pretrained' needs encoder_config; build the model with from_encoder(...)"
+            )
         settings = copy.deepcopy(config.encoder_config)
-        self.model = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
-        self.tokenizer: Any = None
+        self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
+        self._tokenizer: PreTrainedTokenizerFast | None = None
         self.frozen_layers = config.frozen_layers
         self.max_pieces = config.max_pieces
         self.piece_pooling = config.piece_pooling
 
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """The tokenizer.
+
+        Raises:
+            ValueError: there is none, since the model was made from a configuration alone.
+        """
+        if self._tokenizer is None:
+            raise ValueError(
+                "the model has no tokenizer; build it with from_encoder(...) or load it with "
+                "from_pretrained(...)"
+            )
+        return self._tokenizer
+
+    def adopt(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+        """Take an encoder with trained weights and its tokenizer."""
+        self.model, self._tokenizer = model, tokenizer
+        self.freeze()
+
+    # -- freezing -------------------------------------------------------------------------------------
+
     def freeze(self, frozen: bool = True) -> None:
-        """Freeze the embeddings and the first `frozen_layers` layers (all of it if -1), or nothing."""
+        """Freeze the embeddings and the first `frozen_layers` layers (all of it if -1), or nothing.
+
+        Raises:
+            ValueError: the encoder has fewer layers, or no list of layers.
+        """
         self.model.requires_grad_(not frozen or self.frozen_layers == 0)
         if frozen and self.frozen_layers > 0:
-            for layer in self._layers()[self.frozen_layers :]:
-                layer.requires_grad_(True)
+            self._train_from(self.frozen_layers)
+        self.train(self.training)
 
-    def _layers(self) -> nn.ModuleList:
+    def _train_from(self, first: int) -> None:
+        """Train the layers from `first` on, and what comes behind all layers."""
         depth = self.model.config.num_hidden_layers
-        for module in self.model.modules():
+        if first > depth:
+            raise ValueError(
+                f"frozen_layers is {first}; the encoder has {depth} layers (-1 freezes all of it)"
+            )
+        prefix = self._layers_prefix(depth)
+        behind = False
+        for name, parameter in self.model.named_parameters():
+            in_layers = name.startswith(prefix)
+            behind = behind or in_layers
+            layer = int(name.removeprefix(prefix).partition(".")[0]) if in_layers else depth
+            parameter.requires_grad_(behind and layer >= first)
+
+    def _layers_prefix(self, depth: int) -> str:
+        for name, module in self.model.named_modules():
             if isinstance(module, nn.ModuleList) and len(module) == depth:
-                return module
-        raise ValueError(f"{type(self.model).__name__} has no list of {depth} layers; use frozen_layers -1 or 0")
+                return f"{name}."
+        raise ValueError(
+            f"{type(self.model).__name__} has no list of {depth} layers; use frozen_layers -1 or 0"
+        )
 
     @property
     def is_frozen(self) -> bool:
@@ -86,8 +121,10 @@ class PretrainedWords(nn.Module):
         """Set training mode, but leave a frozen encoder without dropout: its states are features."""
         super().train(mode)
         if self.is_frozen:
-            self.model.eval()
+            self.model.train(False)
         return self
+
+    # -- computation ----------------------------------------------------------------------------------
 
     def featurise(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
         """Cut sentences into pieces and windows.
@@ -97,47 +134,64 @@ class PretrainedWords(nn.Module):
 
         Returns:
             `input_ids`, `attention_mask` (W, P) for W windows of at most P pieces, and `piece_slots` (W, P):
-            sentence * N + word of each piece whose state is used, -1 for special and overlapping ones.
+            sentence * N + word of each piece whose state is used, -1 for special and overlapping ones. A
+            sentence without any piece has no window.
         """
         longest = max((len(words) for words in sentences), default=0)
-        before, after = self._special_pieces()
         windows: list[Window] = []
-        room = self.max_pieces - len(before) - len(after)
-        for index, (ids, word_of) in enumerate(self._pieces(sentences)):
-            slots = [index * longest + word for word in word_of]
-            windows += cut_windows(ids, slots, assign_words(word_of, room), room)
-        width = max((len(window.ids) for window in windows), default=0) + len(before) + len(after)
-        shape = (len(windows), width)
-        input_ids = torch.full(shape, self.tokenizer.pad_token_id or 0, dtype=torch.long)
+        for index, pieces in enumerate(self._pieces(sentences)):
+            if pieces.ids:
+                windows += self._windows(pieces, index * longest)
+        shape = (len(windows), max((len(window.ids) for window in windows), default=0))
+        padding = self.tokenizer.pad_token_id
+        input_ids = torch.full(shape, 0 if padding is None else padding, dtype=torch.long)
         attention_mask = torch.zeros(shape, dtype=torch.long)
         piece_slots = torch.full(shape, -1, dtype=torch.long)
         for row, window in enumerate(windows):
-            ids = [*before, *window.ids, *after]
-            input_ids[row, : len(ids)] = torch.tensor(ids)
-            attention_mask[row, : len(ids)] = 1
-            start = len(before)
-            piece_slots[row, start : start + len(window.slots)] = torch.tensor(window.slots, dtype=torch.long)
+            size = len(window.ids)
+            input_ids[row, :size] = torch.tensor(window.ids)
+            attention_mask[row, :size] = 1
+            piece_slots[row, :size] = torch.tensor(window.slots)
         return {"input_ids": input_ids, "attention_mask": attention_mask, "piece_slots": piece_slots}
 
-    def _pieces(self, sentences: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
-        """Give each sentence's piece ids and the word that each belongs to; a word may have none."""
+    def _pieces(self, sentences: Sequence[Sequence[str]]) -> Iterator[Pieces]:
+        """Cut words into pieces; a word may have none. No text can spell a piece with a special meaning."""
+        special, unknown = set(self.tokenizer.all_special_ids), self.tokenizer.unk_token_id
         encoded = self.tokenizer(
             [list(words) for words in sentences],
             is_split_into_words=True,
-            add_special_tokens=False,
             return_attention_mask=False,
             verbose=False,
         )
-        return [(ids, encoded.word_ids(index)) for index, ids in enumerate(encoded["input_ids"])]
+        for index, ids in enumerate(encoded["input_ids"]):
+            word_of = encoded.word_ids(index)
+            places = [place for place, word in enumerate(word_of) if word is not None]
+            first, end = (places[0], places[-1] + 1) if places else (len(ids), len(ids))
+            spelled = [ids[place] for place in places]
+            if unknown is not None:
+                spelled = [unknown if piece in special else piece for piece in spelled]
+            yield Pieces(spelled, [word_of[place] for place in places], ids[:first], ids[end:])
 
-    def _special_pieces(self) -> tuple[list[int], list[int]]:
-        """Find what the tokenizer puts before and after a sentence."""
-        inner = self.tokenizer("a", add_special_tokens=False)["input_ids"]
-        whole = self.tokenizer("a")["input_ids"]
-        start = next(i for i in range(len(whole)) if whole[i : i + len(inner)] == inner)
-        return whole[:start], whole[start + len(inner) :]
+    def _windows(self, pieces: Pieces, first_slot: int) -> list[Window]:
+        """Cut a sentence into windows, the tokenizer's own pieces around each."""
+        own = len(pieces.before) + len(pieces.after)
+        room = self.max_pieces - own
+        if room < 1:
+            raise ValueError(
+                f"max_pieces is {self.max_pieces}, and the tokenizer adds {own} pieces; raise it"
+            )
+        slots = [first_slot + word for word in pieces.word_of]
+        unused_before, unused_after = [-1] * len(pieces.before), [-1] * len(pieces.after)
+        return [
+            Window(
+                [*pieces.before, *window.ids, *pieces.after], [*unused_before, *window.slots, *unused_after]
+            )
+            for window in cut_windows(pieces.ids, slots, assign_words(pieces.word_of, room), room)
+        ]
 
-    def forward(self, lengths: Tensor, input_ids: Tensor, attention_mask: Tensor, piece_slots: Tensor) -> Tensor:
+    def forward(
+        self, lengths: Tensor, input_ids: Tensor, attention_mask: Tensor, piece_slots: Tensor
+    ) -> Tensor:
         """Return states (B, N, D); a word without pieces has the state zero.
 
         Args:
@@ -147,10 +201,13 @@ class PretrainedWords(nn.Module):
             piece_slots: (W, P).
         """
         batch, longest = lengths.shape[0], int(lengths.max())
+        if not len(input_ids):
+            size = (batch, longest, self.model.config.hidden_size)
+            return torch.zeros(size, dtype=self.model.dtype, device=self.model.device)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.is_frozen):
-            pieces = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+            pieces: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         used = piece_slots >= 0
-        slots, states = piece_slots[used], pieces[used]
+        slots, states = piece_slots[used], at_least_single(pieces[used])
         if self.piece_pooling == "first":
             first = torch.ones_like(slots, dtype=torch.bool)
             first[1:] = slots[1:] != slots[:-1]
@@ -159,16 +216,34 @@ class PretrainedWords(nn.Module):
         counts = states.new_zeros(batch * longest).index_add(0, slots, states.new_ones(slots.shape))
         return (summed / counts.clamp(min=1)[:, None]).view(batch, longest, -1)
 
+    # -- files ----------------------------------------------------------------------------------------
+
+    def describe_in(self, config: StructuredConfig) -> None:
+        """Write into a configuration what is needed to build this encoder again."""
+        nested = self.model.config.to_dict()
+        nested.pop("_name_or_path", None)  # may be a path of this machine
+        config.encoder_config = nested
+        config.frozen_layers = self.frozen_layers
+        config.max_pieces = self.max_pieces
+        config.piece_pooling = self.piece_pooling
+
     def save_assets(self, folder: Path) -> None:
         """Write the tokenizer beside the weights."""
         self.tokenizer.save_pretrained(folder)
 
     def load_assets(self, files: dict[str, str | None]) -> None:
-        """Read the tokenizer; `files` maps `asset_names` to local paths."""
+        """Read the tokenizer; `files` maps `asset_names` to local paths.
+
+        Raises:
+            ValueError: a file is missing.
+        """
+        missing = [name for name, path in files.items() if path is None]
         path = files[TOKENIZER_FILES[0]]
-        if path is None:
-            raise ValueError(f"the model's folder has no {TOKENIZER_FILES[0]}; save it again with save_pretrained")
-        self.tokenizer = AutoTokenizer.from_pretrained(str(Path(path).parent))
+        if missing or path is None:
+            raise ValueError(
+                f"the model's folder has no {' and no '.join(missing)}; save it again with save_pretrained"
+            )
+        self._tokenizer = load_tokenizer(str(Path(path).parent), trust_remote_code=False)
 
     @staticmethod
     def asset_names() -> tuple[str, ...]:

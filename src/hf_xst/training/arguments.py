@@ -1,5 +1,7 @@
 """What each command can be told, as data classes; the same names serve flags, YAML and Python."""
 
+# ruff: noqa: RUF009 (option and required are dataclasses.field with a help text)
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -46,7 +48,9 @@ class SentenceArguments:
 class VectorArguments:
     """Word vectors of encoder A."""
 
-    vectors: str | None = option("Word vectors (.vec, .txt, .gz) of the language, for models that read by vectors.")
+    vectors: str | None = option(
+        "Word vectors of the language (.vec, .txt, .gz), for models that read by vectors."
+    )
     vector_rows: int | None = option("Read only the first so many vectors.")
 
 
@@ -54,7 +58,7 @@ class VectorArguments:
 class LoopArguments:
     """The training loop."""
 
-    epochs: float = option("Passes over the data (unless --updates is given).", 5.0)
+    epochs: float | None = option("Passes over the data (unless --updates is given).", 5.0)
     updates: int | None = option("Number of updates, in the place of --epochs.")
     batch_size: int = option("Sentences of a batch, on each process.", 80)
     learning_rate: float | None = option("Step size of Adam; by default the published one.")
@@ -69,17 +73,19 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
     """Train a source model on a treebank."""
 
     task: Literal["parser", "tagger"] = option("What to train.", "parser")
-    dev_split: str = option("Part for development scores; without one, the last 10 % of the training part.", "dev")
+    dev_split: str = option("Part for development scores; if there is none, the last 10 % of --split.", "dev")
     dev_treebank: str | None = option("Take the development part from this treebank instead.")
     max_length: int = option("Longest training sentence, tokens added by the model counted.", 100)
-    faulty: Literal["error", "skip"] = option("Refuse sentences whose gold is no tree, or leave them out.", "skip")
+    faulty: Literal["error", "skip"] = option(
+        "What to do with gold that is no tree: refuse it, or leave it out.", "skip"
+    )
     encoder: str | None = option("A pretrained encoder (folder or Hub id) in the place of word vectors.")
     encoder_revision: str | None = option("Revision of the encoder on the Hub.")
     encoder_layers: int | None = option("Keep only the first so many layers of the encoder.")
     model: list[str] = option("Fields of the model's configuration as KEY=VALUE, e.g. context_layers=2.", [])
-    epochs: float = option("Most passes over the data.", 1000.0)
+    epochs: float | None = option("Most passes over the data.", 1000.0)
     patience: int = option("Stop after so many epochs without a better development score.", 50)
-    plateau: int = option("Halve the learning rate after so many epochs without a better development score.", 10)
+    plateau: int = option("Halve the learning rate after so many epochs without a better score.", 10)
 
 
 @dataclass(kw_only=True)
@@ -87,13 +93,15 @@ class BuildChartsArguments(OutputArguments, SentenceArguments, VectorArguments):
     """Make charts for unlabelled sentences from source models."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    start: str | None = option("Name of the source that training will start from; by default the first one.")
-    labels: Literal["start", "union"] = option("The charts' labels: those of the start, or of all sources.", "start")
+    start: str | None = option("Name of the source that training will start from; the first one without it.")
+    labels: Literal["start", "union"] = option("Labels of the charts: the start's, or all sources'.", "start")
     rule: Literal["pool", "union"] = option("Logarithmic opinion pool, or union (PPTX).", "pool")
     sigma: float = option("Probability mass that is kept of each group of candidates.", 0.95)
     floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
     weights: str | None = option("YAML file with a weight for each source by name; uniform without it.")
-    max_length: int | None = option("Longest sentence, added tokens counted; by default 30 (parser), 60 (tagger).")
+    max_length: int | None = option(
+        "Longest sentence, added tokens counted; 30 (parser) or 60 (tagger) without it."
+    )
     keep_log_probs: bool = option("Also store the pooled log-probabilities of the kept candidates.", False)
     batch_words: int = option("Words of a batch, padding included.", 2000)
 
@@ -103,12 +111,15 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     """Train a target model on charts."""
 
     charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
-    start: str = required("The starting model: a folder or Hub id, or `none` for a fresh model (then --l2 0).")
+    start: str = required("The starting model (folder or Hub id), or `none` for a fresh one (--l2 0).")
     start_revision: str | None = option("Revision of the start on the Hub.")
     like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
-    l2: float | None = option("Strength of the pull to the starting parameters; by default the published one.")
+    l2: float | None = option(
+        "Strength of the pull to the starting parameters; without it the published one."
+    )
     train_words: bool = option("Also train the word vectors, as published.", False)
-    with_best: bool = option("Let each source's best structure join its sentence's chart, as published.", True)
+    with_best: bool = option("Let the sources' best structures join the charts, as published.", True)
+    epochs: float | None = option("Passes over the charts, in the place of --updates.")
     updates: int | None = option("Number of updates.", 800)
     treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")
     data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
@@ -123,7 +134,9 @@ class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
 
     model: str | None = option("The model: a folder or Hub id.")
     revision: str | None = option("Revision of the model on the Hub.")
-    predictions: str | None = option("A CoNLL-U file of predictions for the same sentences, instead of a model.")
+    predictions: str | None = option(
+        "CoNLL-U file of predictions for the same sentences, in the place of a model."
+    )
     columns: list[str] = option("With --predictions: the columns to score.", ["head", "deprel"])
     split: str = option("Which part of the treebank.", "test")
     batch_words: int = option("Words of a batch, padding included.", 2000)
@@ -134,11 +147,15 @@ class PredictArguments(VectorArguments):
     """Annotate sentences with a model."""
 
     model: str = required("The model: a folder or Hub id.")
-    input: str = required("CoNLL-U, one tokenised sentence a line (.txt), JSON lines, gzipped or not; - for CoNLL-U on stdin.")
+    input: str = required("CoNLL-U, tokenised lines (.txt) or JSON lines, gzipped or not; - for stdin.")
     output: str = option("CoNLL-U file, gzipped by its name; - for stdout.", "-")
     revision: str | None = option("Revision of the model on the Hub.")
-    format: Literal["conllu", "text", "jsonl"] | None = option("Format of the input, if its name does not say it.")
-    tagger: str | None = option("A tagger to run first; by default the one in the model's folder, where needed.")
+    format: Literal["conllu", "text", "jsonl"] | None = option(
+        "Format of the input, if its name does not say it; of stdin conllu."
+    )
+    tagger: str | None = option(
+        "A tagger to run first; without it the one in MODEL/tagger, if the model needs it."
+    )
     batch_words: int = option("Words of a batch, padding included.", 2000)
 
 
@@ -147,7 +164,9 @@ class VoteArguments(OutputArguments, SentenceArguments, VectorArguments):
     """Combine source models without training: majority vote, or the pool decoded as it stands."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    rule: Literal["majority", "pool"] = option("Majority vote, or the best structure under the pooled marginals.", "majority")
+    rule: Literal["majority", "pool"] = option(
+        "Majority vote, or the best structure of the pool.", "majority"
+    )
     floor: float = option("For the pool: added to every marginal probability before the logarithm.", 1e-9)
     weights: str | None = option("For the pool: YAML file with a weight for each source by name.")
     split: str = option("Which part of the treebank.", "test")

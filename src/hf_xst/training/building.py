@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from hf_xst.files import write_text, written_aside
 from hf_xst.models.base import Row
 
 from .inference import in_batches
+from .sentences import content_hash
 from .sources import SourcePool
 
 RULES = ("pool", "union")
@@ -38,6 +38,9 @@ class ChartSettings:
         floor: added to every marginal before the logarithm; the published value is 1e-9.
         weights: a weight for each source by name; uniform if not given.
         keep_log_probs: store the pooled log-probabilities of the kept candidates.
+
+    Raises:
+        ValueError: the rule is unknown, or sigma or floor out of range.
     """
 
     rule: str = "pool"
@@ -51,6 +54,8 @@ class ChartSettings:
             raise ValueError(f"rule is {self.rule!r}; expected one of {', '.join(RULES)}")
         if not 0 < self.sigma <= 1:
             raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
+        if not 0 <= self.floor < 1:
+            raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
 
 
 @dataclass
@@ -105,22 +110,16 @@ class ChartMaker:
         self.counts.groups += sum(groups)
         self.counts.kept += int(kept.sum())
         return [
-            self._row(row, kept[i], groups[i], [b[i] for b in best], pool_best[i], None if stored is None else stored[i])
-            for i, row in enumerate(rows)
+            {
+                **row,
+                **to_ragged(kept[place], groups[place], None if stored is None else stored[place]),
+                "source_best": [candidates[place, : groups[place]].tolist() for candidates in best],
+                "pool_best": pool_best[place, : groups[place]].tolist(),
+                "words_hash": words_hash(row["words"]),
+                "format_version": FORMAT_VERSION,
+            }
+            for place, row in enumerate(rows)
         ]
-
-    @staticmethod
-    def _row(
-        row: Row, kept: Tensor, groups: int, best: Sequence[Tensor], pool_best: Tensor, log_probs: Tensor | None
-    ) -> dict[str, Any]:
-        return {
-            **row,
-            **to_ragged(kept, groups, log_probs),
-            "source_best": [candidates[:groups].tolist() for candidates in best],
-            "pool_best": pool_best[:groups].tolist(),
-            "words_hash": words_hash(row["words"]),
-            "format_version": FORMAT_VERSION,
-        }
 
     def take_counts(self) -> dict[str, Any]:
         """Return the counts since the last call."""
@@ -147,7 +146,8 @@ def build_shards(
         rows: sentences in the prepared layout, without gold.
         make: makes the chart rows of a batch.
         output: the charts' folder.
-        identity: all that the charts depend on; a folder begun with another identity is refused.
+        identity: all that the charts depend on beside the sentences; a folder begun with another identity is
+            refused.
         batch_words: see `length_batches`.
         shard_size: sentences of a shard.
 
@@ -155,11 +155,13 @@ def build_shards(
         Counts over all shards, also those that a former run wrote.
 
     Raises:
-        ValueError: the folder holds (part of) charts made otherwise.
+        ValueError: the folder holds (part of) charts made otherwise; the message says what differs.
     """
     shards = max(1, -(-len(rows) // shard_size))
-    state = _begun_state(output / STATE_FILE, _identity_hash(rows, identity, shard_size))
+    content = {**identity, "shard_size": shard_size, "text": content_hash(rows)}
+    state = _begun_state(output / STATE_FILE, json.loads(json.dumps(content)))
     features = chart_features(rows.features)
+    make.take_counts()
     with progress("making charts", len(rows)) as advance:
         for shard in range(shards):
             name = f"train-{shard:05d}-of-{shards:05d}.parquet"
@@ -178,7 +180,9 @@ def build_shards(
     return counts
 
 
-def _advancing(make: ChartMaker, advance: Callable[[int], None]) -> Callable[[list[Row]], list[dict[str, Any]]]:
+def _advancing(
+    make: Callable[[list[Row]], list[dict[str, Any]]], advance: Callable[[int], None]
+) -> Callable[[list[Row]], list[dict[str, Any]]]:
     def run(batch: list[Row]) -> list[dict[str, Any]]:
         made = make(batch)
         advance(len(batch))
@@ -187,20 +191,15 @@ def _advancing(make: ChartMaker, advance: Callable[[int], None]) -> Callable[[li
     return run
 
 
-def _identity_hash(rows: Dataset, identity: Mapping[str, Any], shard_size: int) -> str:
-    digest = hashlib.sha256(json.dumps([identity, shard_size, rows.column_names], sort_keys=True).encode())
-    for row in rows:
-        digest.update(json.dumps(row, sort_keys=True).encode())
-    return digest.hexdigest()
-
-
-def _begun_state(path: Path, identity: str) -> dict[str, Any]:
+def _begun_state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     if not path.exists():
         return {"identity": identity, "shards": {}}
     state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    if state["identity"] != identity:
+    begun = state["identity"]
+    differing = [key for key in {**begun, **identity} if begun.get(key) != identity.get(key)]
+    if differing:
         raise ValueError(
-            f"{path.parent.parent} holds charts of other sentences, sources or settings; "
-            "choose another --output or remove that folder"
+            f"{path.parent.parent} holds charts that differ in: {', '.join(differing)}; "
+            "choose another --output, or remove that folder to make them anew"
         )
     return state

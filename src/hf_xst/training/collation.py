@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
-from hf_xst.charts.storage import from_ragged, structure_triples
+from hf_xst.charts.storage import from_ragged, structure_triples, words_hash
 from hf_xst.models.base import Row, StructuredModel
 
-from .frozen import FrozenStates
+from .frozen import WordStates
 
 # A row that only fills a last batch up carries this column with the value true and weighs nothing.
 FILLER = "filler"
@@ -27,12 +27,19 @@ class Collator:
         gold: add `labels` and `units` from the model's gold columns where a row has them.
     """
 
-    def __init__(self, model: StructuredModel, states: FrozenStates | None = None, *, gold: bool = True) -> None:
+    def __init__(
+        self, model: StructuredModel, states: WordStates | None = None, *, gold: bool = True
+    ) -> None:
         self.model, self.states, self.gold = model, states, gold
 
-    def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """Return `lengths`, the word tensors, and, where there is gold, `labels` (B, N, ...) and `units` (B,)."""
-        batch = self.model.featurise(rows, words=self.states is None)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a row must have in training."""
+        return ("words", *self.model.columns) if self.gold else ("words",)
+
+    def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return `lengths`, the word tensors, and, where there is gold, `labels` (B, N, ...), `units` (B,)."""
+        batch: dict[str, Any] = self.model.featurise(rows, words=self.states is None)
         if self.states is not None:
             batch["word_states"] = self.states.batch([row["words"] for row in rows])
         if self.gold and all(column in rows[0] for column in self.model.columns):
@@ -48,7 +55,7 @@ class ChartCollator(Collator):
         model: the model that will be trained.
         names: the charts' alphabet, all of it among the model's names.
         states: see `Collator`.
-        sources: how many sources' best structures join the chart: all (None), or none (0).
+        with_best: whether each source's best structure joins the chart.
 
     Raises:
         ValueError: the charts name labels that the model does not have.
@@ -58,7 +65,7 @@ class ChartCollator(Collator):
         self,
         model: StructuredModel,
         names: Sequence[str],
-        states: FrozenStates | None = None,
+        states: WordStates | None = None,
         *,
         with_best: bool = True,
     ) -> None:
@@ -71,11 +78,26 @@ class ChartCollator(Collator):
                 "start from the model that the charts were made for, or extend it with --labels union"
             )
 
-    def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """Return the model's input, `chart` (K, 3) and `fallback` (K', 3) as triples, and `units` (B,), one each.
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a row must have in training."""
+        return ("words", "candidates", "offsets", "source_best", "pool_best", "words_hash")
 
-        The fallback is the pool's best structure, for sentences whose chart holds none.
+    def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the model's input and what the chart loss needs.
+
+        That is `chart` (K, 3) and `fallback` (K', 3) as triples, `units` (B,), one each, and `sent_ids`. The
+        fallback is the pool's best structure, for sentences whose chart holds none.
+
+        Raises:
+            ValueError: a sentence's words are not those that its chart was made for.
         """
+        for index, row in enumerate(rows):
+            if row["words_hash"] != words_hash(row["words"]):
+                raise ValueError(
+                    f"sentence {row.get('sent_id', index)}: its chart was made for other words than "
+                    f"{' '.join(row['words'])[:60]!r}; make the charts anew for this text"
+                )
         batch = super().__call__(rows)
         triples = [from_ragged(rows)]
         if self.with_best:
@@ -84,6 +106,7 @@ class ChartCollator(Collator):
         batch["chart"] = self._moved(torch.cat(triples))
         batch["fallback"] = self._moved(structure_triples([row["pool_best"] for row in rows]))
         batch["units"] = _kept(rows)
+        batch["sent_ids"] = [str(row.get("sent_id", "?")) for row in rows]
         return batch
 
     def _moved(self, triples: Tensor) -> Tensor:

@@ -27,7 +27,5 @@ PUBLISHED = {
     "hf_xst_biaffine_parser": Published(
         30, 5, {"union": 8.5e-5, "pool": 9.4e-5}, {"union": 2.8e-5, "pool": 1.6e-4}
     ),
-    "hf_xst_crf_tagger": Published(
-        60, 10, {"union": 5.9e-5, "pool": 2.6e-4}, {"union": 0.1, "pool": 4.7e-3}
-    ),
+    "hf_xst_crf_tagger": Published(60, 10, {"union": 5.9e-5, "pool": 2.6e-4}, {"union": 0.1, "pool": 4.7e-3}),
 }

@@ -1,13 +1,15 @@
-"""States of a frozen encoder, computed once for each sentence and kept in half precision."""
+"""States of a frozen encoder, computed once for each sentence instead of once for each model or epoch."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -19,6 +21,19 @@ from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 
 
+class WordStates(Protocol):
+    """What gives the word states of a batch of sentences."""
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the states of a batch, (B, N, D), zeros as padding."""
+
+
+def has_frozen_encoder(model: StructuredModel) -> bool:
+    """Say whether a model reads words by a pretrained encoder of which nothing is trained."""
+    words = model.encoder.words
+    return isinstance(words, PretrainedWords) and words.is_frozen
+
+
 def encoder_fingerprint(model: StructuredModel) -> str:
     """Identify a frozen encoder by its weights and how words are made of its pieces.
 
@@ -27,7 +42,9 @@ def encoder_fingerprint(model: StructuredModel) -> str:
     """
     words = model.encoder.words
     if not isinstance(words, PretrainedWords) or not words.is_frozen:
-        raise ValueError("only the states of a wholly frozen pretrained encoder (frozen_layers=-1) can be kept")
+        raise ValueError(
+            "only the states of a wholly frozen pretrained encoder (frozen_layers=-1) can be kept"
+        )
     digest = hashlib.sha256(f"{words.piece_pooling} {words.max_pieces}".encode())
     for name, tensor in sorted(words.model.state_dict().items()):
         digest.update(name.encode())
@@ -35,8 +52,52 @@ def encoder_fingerprint(model: StructuredModel) -> str:
     return digest.hexdigest()
 
 
+@torch.no_grad()
+def encode(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> Tensor:
+    """Run a model's word encoder alone, in evaluation mode: (B, N, D) on the model's device."""
+    was_training = model.training
+    model.eval()
+    lengths = torch.tensor([len(words) for words in sentences], device=model.device)
+    features = model.encoder.featurise(sentences)
+    states: Tensor = model.encoder.words(
+        lengths, **{key: value.to(model.device) for key, value in features.items()}
+    )
+    model.train(was_training)
+    return states
+
+
+class SharedEncoder:
+    """Word states of one batch at a time, encoded once for all models that have the same frozen encoder.
+
+    Args:
+        model: any one of these models.
+    """
+
+    def __init__(self, model: StructuredModel) -> None:
+        self._model = model
+        self._sentences: list[list[str]] = []
+        self._states = torch.empty(0)
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the states of a batch, (B, N, D); those of the last batch are at hand."""
+        asked = [list(words) for words in sentences]
+        if asked != self._sentences:
+            self._states, self._sentences = encode(self._model, asked), asked
+        return self._states
+
+
+def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, WordStates]:
+    """Find the models, by name, whose frozen encoder is another one's too; memory stays that of one batch."""
+    encoders: dict[str, WordStates] = {}
+    found: dict[str, WordStates] = {}
+    for name, model in models.items():
+        if has_frozen_encoder(model):
+            found[name] = encoders.setdefault(encoder_fingerprint(model), SharedEncoder(model))
+    return found if len(encoders) < len(found) else {}
+
+
 class FrozenStates:
-    """A store of word states, one (N, D) tensor for each distinct sentence.
+    """A store of word states in half precision, one (N, D) tensor for each distinct sentence.
 
     Args:
         fingerprint: of the encoder, see `encoder_fingerprint`.
@@ -52,13 +113,11 @@ class FrozenStates:
     @classmethod
     def of(cls, model: StructuredModel) -> FrozenStates | None:
         """Return an empty store for a model with a frozen encoder, or None where states cannot be kept."""
-        words = model.encoder.words
-        if not isinstance(words, PretrainedWords) or not words.is_frozen:
-            return None
-        return cls(encoder_fingerprint(model))
+        return cls(encoder_fingerprint(model)) if has_frozen_encoder(model) else None
 
-    @torch.no_grad()
-    def add(self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = 2000) -> None:
+    def add(
+        self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = 2000
+    ) -> None:
         """Encode the sentences that are not there yet, longest first.
 
         Args:
@@ -68,24 +127,15 @@ class FrozenStates:
         """
         missing = {words_hash(words): list(words) for words in sentences}
         todo = sorted((key for key in missing if key not in self._states), key=lambda key: -len(missing[key]))
-        was_training = model.training
-        model.eval()
         start = 0
         with progress("encoding words", len(todo)) as advance:
             while start < len(todo):
-                end = start + max(1, batch_words // len(missing[todo[start]]))
-                keys = todo[start:end]
-                self._encode(model, {key: missing[key] for key in keys})
+                keys = todo[start : start + max(1, batch_words // len(missing[todo[start]]))]
+                found = encode(model, [missing[key] for key in keys])
+                for key, state in zip(keys, found, strict=True):
+                    self._states[key] = state[: len(missing[key])].half().cpu().clone()
                 advance(len(keys))
-                start = end
-        model.train(was_training)
-
-    def _encode(self, model: StructuredModel, sentences: dict[str, list[str]]) -> None:
-        lengths = torch.tensor([len(words) for words in sentences.values()], device=model.device)
-        features = model.encoder.featurise(list(sentences.values()))
-        states = model.encoder.words(lengths, **{key: value.to(model.device) for key, value in features.items()})
-        for key, length, state in zip(sentences, lengths.tolist(), states, strict=True):
-            self._states[key] = state[:length].half().cpu().clone()
+                start += len(keys)
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the states of a batch, (B, N, D) in float32, zeros as padding.
@@ -120,3 +170,19 @@ class FrozenStates:
             states = load_file(folder / "states.safetensors")["states"]
             store._states = dict(zip(lengths, states.split(list(lengths.values())), strict=True))
         return store
+
+
+def shared_states(models: Mapping[str, StructuredModel], rows: Dataset) -> dict[str, FrozenStates | None]:
+    """Encode all sentences once for all models that have one frozen encoder, and keep the states in memory.
+
+    This pays where the same sentences are read again and again; `shared_encoders` needs no memory.
+    """
+    by_print: dict[str, FrozenStates] = {}
+    found: dict[str, FrozenStates | None] = {}
+    for name, model in models.items():
+        states = FrozenStates.of(model)
+        if states is not None:
+            states = by_print.setdefault(states.fingerprint, states)
+            states.add(model, rows["words"])
+        found[name] = states
+    return found if len(models) > 1 else {}

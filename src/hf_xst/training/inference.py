@@ -11,7 +11,7 @@ import torch
 from hf_xst.models.base import Row, StructuredModel, StructuredOutput
 
 from .collation import Collator
-from .frozen import FrozenStates
+from .frozen import WordStates
 
 Result = TypeVar("Result")
 # Sentences that are sorted by length at a time; results wait in memory for at most so many.
@@ -64,9 +64,11 @@ def in_batches(
 
 
 @torch.no_grad()
-def run_rows(model: StructuredModel, rows: Sequence[Row], states: FrozenStates | None = None) -> StructuredOutput:
+def run_rows(
+    model: StructuredModel, rows: Sequence[Row], states: WordStates | None = None
+) -> StructuredOutput:
     """Run a model in evaluation mode on one batch of rows, without gold."""
-    model.eval()
+    model.train(False)
     batch = Collator(model, states, gold=False)(rows)
     output: StructuredOutput = model(**{key: value.to(model.device) for key, value in batch.items()})
     return output
@@ -77,7 +79,7 @@ def predict_rows(
     rows: Iterable[Row],
     *,
     batch_words: int = BATCH_WORDS,
-    states: FrozenStates | None = None,
+    states: WordStates | None = None,
 ) -> Iterator[dict[str, list[Any]]]:
     """Give each row's best structure as the model's columns, in order.
 

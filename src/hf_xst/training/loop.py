@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+import re
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
-import torch
 import yaml
 from datasets import Dataset
 from transformers import TrainingArguments
@@ -15,34 +17,46 @@ from hf_xst.models.base import StructuredModel
 
 from .arguments import LoopArguments
 from .frozen import FrozenStates
-from .runs import RunFolder
+from .runs import RunFolder, say
 from .trainer import StructuredTrainer
 
+_EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
-def key_values(pairs: Sequence[str]) -> dict[str, Any]:
+
+def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> dict[str, Any]:
     """Read KEY=VALUE words; values are read as YAML, so `true`, `3` and `1e-4` are what they look like.
 
+    Args:
+        pairs: the words.
+        known: the keys that there are, if not any will do.
+
     Raises:
-        ValueError: a word has no `=`.
+        ValueError: a word has no `=`, a key is unknown, or a value is no YAML.
     """
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise ValueError(f"found {pair!r}; expected KEY=VALUE")
-        found[key] = _number(yaml.safe_load(value))
+        if known is not None and key not in known:
+            near = get_close_matches(key, known)
+            hint = f"; is {' or '.join(near)} meant?" if near else ""
+            raise ValueError(f"found {pair!r}, but there is no setting {key!r}{hint}")
+        try:
+            found[key] = _number(yaml.safe_load(value))
+        except yaml.YAMLError as error:
+            raise ValueError(f"cannot read the value of {pair!r} as YAML: {error}") from error
     return found
 
 
 def _number(value: Any) -> Any:
     # YAML 1.1 reads 1e-4, which has no point, as a string.
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
 
 
-def training_arguments(folder: RunFolder, arguments: LoopArguments, seed: int, **defaults: Any) -> TrainingArguments:
+def training_arguments(
+    folder: RunFolder, arguments: LoopArguments, seed: int, **defaults: Any
+) -> TrainingArguments:
     """Return Trainer arguments: plain Adam at a constant rate without clipping, unless told otherwise.
 
     Args:
@@ -50,12 +64,15 @@ def training_arguments(folder: RunFolder, arguments: LoopArguments, seed: int, *
         arguments: what the command was told.
         seed: of initialisation, dropout and shuffling.
         defaults: what this command sets differently; `--trainer` has the last word.
+
+    Raises:
+        ValueError: `--trainer` names something that the Trainer does not know, or a value it does not take.
     """
     settings: dict[str, Any] = {
         "output_dir": str(folder.run),
         "per_device_train_batch_size": arguments.batch_size,
         "per_device_eval_batch_size": arguments.batch_size,
-        "num_train_epochs": arguments.epochs,
+        "num_train_epochs": 1.0 if arguments.epochs is None else arguments.epochs,
         "max_steps": arguments.updates if arguments.updates is not None else -1,
         "optim": "adamw_torch",
         "weight_decay": 0.0,
@@ -64,11 +81,12 @@ def training_arguments(folder: RunFolder, arguments: LoopArguments, seed: int, *
         "seed": seed,
         "report_to": "none",
         "disable_tqdm": not console.is_terminal,
-        "dataloader_pin_memory": torch.cuda.is_available(),
         "save_total_limit": 1,
         "logging_steps": 10,
+        "restore_callback_states_from_checkpoint": True,  # the patience of early stopping survives a restart
     }
-    return TrainingArguments(**(settings | defaults | key_values(arguments.trainer)))
+    known = {field.name for field in dataclasses.fields(TrainingArguments) if field.init}
+    return TrainingArguments(**(settings | defaults | key_values(arguments.trainer, known)))
 
 
 def kept_states(
@@ -89,9 +107,9 @@ def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
     """Train, go on where an interrupted run stopped, and save the model where it can be loaded from."""
     checkpoint = folder.last_checkpoint()
     if checkpoint is not None:
-        console.print(f"going on from {checkpoint}")
+        say(f"going on from {checkpoint}")
     trainer.train(resume_from_checkpoint=checkpoint)
     if folder.is_main:
-        trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder.path)
+        trainer.bare_model.save_pretrained(folder.path)
         folder.write_json("log.json", trainer.state.log_history)
     trainer.accelerator.wait_for_everyone()

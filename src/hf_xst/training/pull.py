@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.optimizer import AcceleratedOptimizer
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -15,69 +16,78 @@ from hf_xst.files import written_aside
 START_FILE = "theta0.safetensors"
 
 
-class StartPull(TrainerCallback):  # type: ignore[misc]
+class StartPull(TrainerCallback):
     """Add 2 * lambda * (theta - theta0) to the gradient once an update, after accumulation and clipping.
 
-    Only trainable parameters are pulled. theta0 is saved with every checkpoint and comes back when a run
-    is resumed.
+    Only trainable parameters are pulled. `ChartTrainer` saves theta0 with every checkpoint and loads it when a
+    run is resumed.
 
     Args:
         strength: lambda.
+
+    Raises:
+        ValueError: lambda is negative.
     """
 
     def __init__(self, strength: float) -> None:
+        if strength < 0:
+            raise ValueError(f"the pull's strength (l2) is {strength}; expected at least 0")
         self.strength = strength
         self.start: dict[str, Tensor] = {}
-        self._summed, self._updates = 0.0, 0
+        self._loaded: dict[str, Tensor] | None = None
+        self._summed, self._updates = torch.zeros(()), 0
+
+    def save(self, checkpoint: Path) -> None:
+        """Write theta0 into a checkpoint."""
+        with written_aside(checkpoint / START_FILE) as aside:
+            save_file({name: value.contiguous() for name, value in self.start.items()}, aside)
 
     def load(self, checkpoint: Path) -> None:
-        """Take theta0 from a checkpoint instead of from the model as it stands when training begins.
+        """Take theta0 from a checkpoint, instead of from the model as it stands, when training begins.
 
         Raises:
-            FileNotFoundError: the checkpoint was made by a run without the pull.
+            ValueError: the checkpoint was made by a run without the pull.
         """
-        self.start = load_file(checkpoint / START_FILE)
+        path = checkpoint / START_FILE
+        if not path.exists():
+            raise ValueError(f"{checkpoint} has no {START_FILE}: it was made without a pull (l2 = 0)")
+        self._loaded = load_file(path)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Remember where training starts."""
         parameters = _trainable(kwargs["model"])
-        if not self.start:
-            self.start = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-        self.start = {name: value.to(parameters[name].device) for name, value in self.start.items()}
+        start = parameters if self._loaded is None else self._loaded
+        self.start = {
+            name: start[name].detach().to(parameter.device, copy=True)
+            for name, parameter in parameters.items()
+        }
+        self._loaded = None
 
     @torch.no_grad()
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Add the pull to the gradient."""
+        optimizer = kwargs.get("optimizer")
+        if isinstance(optimizer, AcceleratedOptimizer) and optimizer.scaler is not None:
+            if args.max_grad_norm <= 0:  # clipping would have undone the scaling of fp16 gradients
+                optimizer.scaler.unscale_(optimizer.optimizer)
         for name, parameter in _trainable(kwargs["model"]).items():
             away = parameter - self.start[name]
-            self._summed += self.strength * float(away.square().sum())
+            # No float() here: it would make a GPU wait for every parameter.
+            self._summed = self._summed.to(away.device) + self.strength * away.square().sum()
             gradient = 2 * self.strength * away
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         self._updates += 1
 
     def take_mean(self) -> float:
         """Return the mean of lambda * |theta - theta0|^2 over the updates since the last call."""
-        mean = self._summed / max(1, self._updates)
-        self._summed, self._updates = 0.0, 0
+        mean = float(self._summed) / max(1, self._updates)
+        self._summed, self._updates = torch.zeros(()), 0
         return mean
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Save theta0 beside the checkpoint that has just been written."""
-        if state.is_world_process_zero:
-            checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-            with written_aside(checkpoint / START_FILE) as aside:
-                save_file({name: value.contiguous() for name, value in self.start.items()}, aside)
 
 
 def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    return {
-        name.removeprefix("module."): parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-    }
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,25 +18,74 @@ from hf_xst.console import console
 from hf_xst.files import write_text
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
+RESULTS = "results.json"
+# Parts of the Trainer's metrics that say nothing about quality.
+_NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time")
 
 
 class RunFolder:
     """OUTPUT, of which OUTPUT/run holds what is not shared.
 
+    A run that trains owns its folder: repeated with the same configuration it goes on where it stopped, or,
+    once finished, does nothing; with another configuration it is refused.
+
     Args:
-        output: the folder; it is made.
+        output: the folder.
         arguments: the resolved arguments, a data class.
-        is_main: whether this process writes (one of several does).
+        prefix: of the names of the files that describe the command, so that another command may work on the
+            output of a run without hiding where that came from.
     """
 
-    def __init__(self, output: str, arguments: Any, *, is_main: bool = True) -> None:
-        self.path, self.is_main = Path(output), is_main
+    def __init__(self, output: str, arguments: Any, *, prefix: str = "") -> None:
+        self.path = Path(output)
         self.run = self.path / "run"
+        self.is_main = True
+        self._prefix = prefix
+        self._config = asdict(arguments)
+
+    def begin(self, *, is_main: bool = True) -> None:
+        """Make the folder and write down the configuration, the command and the versions.
+
+        Args:
+            is_main: whether this process writes (one of several does).
+        """
+        self.is_main = is_main
         if is_main:
             self.run.mkdir(parents=True, exist_ok=True)
-            write_text(self.run / "config.yaml", yaml.safe_dump(asdict(arguments), sort_keys=True))
-            write_text(self.run / "command.txt", shlex.join(sys.argv) + "\n")
-            write_text(self.run / "versions.json", json.dumps(package_versions(), indent=1))
+            self._write("config.yaml", yaml.safe_dump(self._config, sort_keys=True, allow_unicode=True))
+            self._write("command.txt", shlex.join(sys.argv) + "\n")
+            self._write("versions.json", json.dumps(package_versions(), indent=1) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        write_text(self.run / f"{self._prefix}{name}", text)
+
+    def finished(self) -> dict[str, Any] | None:
+        """Return the results of a run that has been finished with this configuration, or None.
+
+        Raises:
+            ValueError: the folder holds a run, finished or begun, with another configuration.
+        """
+        results = self.run / RESULTS
+        if not results.exists() and self.last_checkpoint() is None:
+            return None
+        config = self.run / "config.yaml"
+        begun = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
+        wanted = yaml.safe_load(yaml.safe_dump(self._config))
+        differing = [
+            f"{key} ({begun.get(key, 'not known')} there, {value} now)"
+            for key, value in wanted.items()
+            if key != "output" and (key not in begun or begun[key] != value)
+        ]
+        if differing:
+            raise ValueError(
+                f"{self.path} holds a run with another configuration: {'; '.join(differing)}. "
+                "Choose another --output, or remove that folder to start anew"
+            )
+        if not results.exists():
+            return None
+        say(f"{self.path} is finished already; nothing was done (remove the folder to start anew)")
+        content: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+        return content
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file into OUTPUT/run."""
@@ -59,6 +109,11 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
+def say(text: str, style: str | None = None) -> None:
+    """Tell the person at the console; the text is shown as it is, whatever brackets it holds."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def say_if_alone(world_size: int) -> None:
     """Tell when a launcher was asked for several processes and started one.
 
@@ -71,13 +126,18 @@ def say_if_alone(world_size: int) -> None:
         if name.replace("-", "_") == "__num_processes":
             wanted = value or (words[place + 1] if place + 1 < len(words) else "")
             if wanted.isdigit() and int(wanted) > world_size:
-                console.print(
-                    f"[yellow]{wanted} processes were asked for, but this one runs alone. On a CPU, use "
-                    f"`torchrun --nproc_per_node {wanted} SCRIPT ...` instead of `accelerate launch`."
+                say(
+                    f"{wanted} processes were asked for, but there is {world_size}. On a CPU, use "
+                    f"`torchrun --nproc_per_node {wanted} SCRIPT ...` instead of `accelerate launch`.",
+                    "yellow",
                 )
 
 
-def summary(label: str, scores: dict[str, Any]) -> None:
-    """Print a line of scores."""
-    shown = ", ".join(f"{key} {value:.2f}" for key, value in scores.items() if isinstance(value, float))
-    console.print(f"[bold]{label}[/bold]: {shown}")
+def summary(label: str, scores: Mapping[str, Any]) -> None:
+    """Print a line of scores, without the Trainer's times."""
+    shown = [
+        f"{key.removeprefix('eval_')} {value:.2f}"
+        for key, value in scores.items()
+        if isinstance(value, float) and not key.endswith(_NOT_SCORES)
+    ]
+    say(f"{label}: {', '.join(shown)}", "bold")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.data import WordVectors, load_treebank, prepare, read_unlabelled, read_vectors
+from hf_xst.data import WordVectors, load_treebank, prepare, read_unlabelled, read_vectors, treebank_files
+from hf_xst.data.folders import canonical_split
 from hf_xst.models.base import Row, StructuredModel
 
 from .arguments import SentenceArguments, VectorArguments
-from .inference import predict_rows
-from .sources import load_model
+from .inference import WINDOW, predict_rows
+from .sources import ready_model, weights_digest
+from .trainer import GOLD
 
 _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")
 
@@ -23,39 +27,57 @@ def split_of(treebank: str, split: str, data: Sequence[str]) -> Dataset:
     """Load a part of a treebank; `dev[:500]` or `train[90%:]` takes a stretch of it.
 
     Raises:
-        ValueError: the part is not there or is written in another form.
+        ValueError: the part is not there, holds no sentence, or is written in another form.
     """
-    found = _SPLIT.fullmatch(split)
-    if found is None:
-        raise ValueError(f"cannot read the split {split!r}; expected e.g. dev, dev[:500] or train[90%:]")
+    found = _parsed(split)
     rows = load_treebank(treebank, splits=[found["name"]], data_roots=list(data))
     dataset: Dataset = rows[next(iter(rows))]
     total = len(dataset)
     start, end = _place(found["start"], total, 0), _place(found["end"], total, total)
+    if start >= end:
+        raise ValueError(f"{treebank} {split} holds no sentence: the whole part has {total}")
     return dataset if (start, end) == (0, total) else dataset.select(range(start, end))
+
+
+def has_split(treebank: str, split: str, data: Sequence[str]) -> bool:
+    """Say whether a treebank has a part, without reading sentences where that can be told from file names."""
+    name = canonical_split(_parsed(split)["name"])
+    files = treebank_files(treebank, data_roots=list(data))
+    return name in (load_treebank(treebank) if files is None else files)
+
+
+def _parsed(split: str) -> re.Match[str]:
+    found = _SPLIT.fullmatch(split)
+    if found is None:
+        raise ValueError(f"cannot read the split {split!r}; expected e.g. dev, dev[:500] or train[90%:]")
+    return found
 
 
 def _place(text: str | None, total: int, default: int) -> int:
     if not text:
         return default
     if text.endswith("%"):
-        return total * int(text[:-1]) // 100
+        return min(total, total * int(text[:-1]) // 100)
     return min(int(text), total)
 
 
 def gold_rows(
     treebank: str, split: str, data: Sequence[str], *, faulty: Any = "error", **limits: Any
 ) -> tuple[Dataset, str]:
-    """Load prepared rows with gold, and what the preparation reports."""
+    """Load prepared rows with gold, and what the preparation reports.
+
+    Raises:
+        ValueError: the part is not there, or no sentence of it is left.
+    """
     dataset, report = prepare(split_of(treebank, split, data), gold=True, faulty=faulty, **limits)
-    return dataset, f"{treebank} {split}: {report}"
+    return some(dataset, f"{treebank} {split}: {report}")
 
 
 def unlabelled_rows(arguments: SentenceArguments, **limits: Any) -> tuple[Dataset, str]:
     """Load prepared rows without gold from `--text` or `--treebank`, and what the preparation reports.
 
     Raises:
-        ValueError: neither or both are given.
+        ValueError: neither or both are given, or no sentence is left.
     """
     if (arguments.text is None) == (arguments.treebank is None):
         raise ValueError("give either --treebank (with --split) or --text, to say which sentences are meant")
@@ -66,7 +88,18 @@ def unlabelled_rows(arguments: SentenceArguments, **limits: Any) -> tuple[Datase
         source = split_of(arguments.treebank, arguments.split, arguments.data)
         name = f"{arguments.treebank} {arguments.split}"
     dataset, report = prepare(source, gold=False, **limits)
-    return dataset, f"{name}: {report}"
+    return some(dataset, f"{name}: {report}")
+
+
+def some(dataset: Dataset, note: str) -> tuple[Dataset, str]:
+    """Return what is given, unless no sentence is left.
+
+    Raises:
+        ValueError: there is none; the note says what became of them.
+    """
+    if not len(dataset):
+        raise ValueError(f"no sentence is left to work on: {note}")
+    return dataset, note
 
 
 def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
@@ -76,17 +109,78 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
     return read_vectors(arguments.vectors, limit=arguments.vector_rows)
 
 
-def annotated(rows: Iterable[Row], annotator: StructuredModel, batch_words: int = 2000) -> Iterator[dict[str, Any]]:
+def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Identify rows by all that they hold: SHA-256."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def load_annotator(path: str, vectors: WordVectors | None = None) -> StructuredModel:
+    """Load a model whose predictions stand in for an input column of another model.
+
+    Raises:
+        ValueError: there is no model, or it predicts something else than coarse tags.
+    """
+    model = ready_model(path, vectors=vectors)
+    if model.columns != ("upos",):
+        raise ValueError(
+            f"--tagger {path} predicts {' and '.join(model.columns)}; expected a model of coarse tags (upos)"
+        )
+    return model
+
+
+def annotated(
+    rows: Iterable[Row], annotator: StructuredModel, batch_words: int = 2000
+) -> Iterator[dict[str, Any]]:
     """Put another model's predictions in the place of the columns that it predicts, row by row."""
     stream = iter(rows)
-    while block := list(islice(stream, 2048)):
+    while block := list(islice(stream, WINDOW)):
         for row, columns in zip(block, predict_rows(annotator, block, batch_words=batch_words), strict=True):
             yield {**row, **columns}
 
 
-def annotate(dataset: Dataset, annotator: str | None, vectors: WordVectors | None) -> Dataset:
-    """Annotate a data set by a model given by folder or Hub id, if one is given."""
+def annotate(
+    dataset: Dataset, annotator: str | None, vectors: WordVectors | None, *, keep_gold: bool = False
+) -> Dataset:
+    """Annotate a data set by a model given by folder or Hub id, if one is given.
+
+    The result is streamed to the cache of `datasets`, and found there again.
+
+    Args:
+        dataset: prepared rows.
+        annotator: the model.
+        vectors: word vectors, if the model reads by vectors.
+        keep_gold: keep what is replaced in a column of its own, for scores that depend on it.
+    """
     if annotator is None:
         return dataset
-    model = load_model(annotator, vectors=vectors)
-    return Dataset.from_list(list(annotated(dataset, model)), features=dataset.features)
+    model = load_annotator(annotator, vectors)
+    space = None if vectors is None else vectors.sha256
+    identity = json.dumps(
+        [
+            weights_digest(model),
+            str(model.config),
+            space,
+            content_hash(dataset),
+            keep_gold,
+            dataset.column_names,
+        ]
+    )
+    kept = {GOLD + column: dataset.features[column] for column in model.columns if keep_gold}
+
+    def predict(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        rows = [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
+        found = list(predict_rows(model, rows))
+        gold = {name: batch[name.removeprefix(GOLD)] for name in kept}
+        return gold | {column: [columns[column] for columns in found] for column in model.columns}
+
+    return dataset.map(
+        predict,
+        batched=True,
+        batch_size=WINDOW,
+        features=type(dataset.features)({**dataset.features, **kept}),
+        new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:32],
+        desc="annotating",
+    )

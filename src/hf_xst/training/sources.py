@@ -19,7 +19,7 @@ from hf_xst.models.base import Row, StructuredModel
 from hf_xst.models.vector_table import VectorTable
 from hf_xst.structures.base import Structure
 
-from .frozen import FrozenStates
+from .frozen import WordStates, shared_encoders
 from .inference import run_rows
 
 _SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<path>[^@=]+)(?:@(?P<revision>[^@=]+))?")
@@ -44,7 +44,8 @@ class SourceSpec:
         if found is None:
             raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
         path = found["path"].rstrip("/") or found["path"]
-        return cls(found["name"] or path.rsplit("/", 1)[-1], path, found["revision"])
+        name = found["name"] or Path(path).name or Path(path).resolve().name
+        return cls(name, path, found["revision"])
 
     @classmethod
     def parse_all(cls, texts: Sequence[str]) -> list[SourceSpec]:
@@ -71,15 +72,41 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
     """Load a structured model and give it a target language's word vectors where it reads words by vectors.
 
     Raises:
-        ValueError: what is there is no structured model, or its vectors are of another space.
+        ValueError: there is no model, what is there is no structured model, or its vectors are of another
+            space.
     """
-    model = AutoModel.from_pretrained(path, **({"revision": revision} if revision else {}))
+    try:
+        model = AutoModel.from_pretrained(path, **({"revision": revision} if revision else {}))
+    except OSError as error:
+        raise ValueError(_no_model(path, revision)) from error
     if not isinstance(model, StructuredModel):
         raise ValueError(
             f"{path} holds a {type(model).__name__}; expected a parser or tagger saved by this package"
         )
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
+    return model
+
+
+def _no_model(path: str, revision: str | None) -> str:
+    if Path(path).is_dir():
+        return (
+            f"the folder {path} holds no whole model: config.json and model.safetensors are needed, which "
+            "train-source and transfer write when they end"
+        )
+    at = f" at the revision {revision}" if revision else ""
+    return (
+        f"no model {path}{at}: it is neither a folder on this machine nor within reach on the Hub; "
+        "check the spelling, and for the Hub the network, the login and HF_HUB_OFFLINE"
+    )
+
+
+def ready_model(
+    path: str, revision: str | None = None, vectors: WordVectors | None = None
+) -> StructuredModel:
+    """Load a model as `load_model` does for use without training: on the GPU if there is one."""
+    model = load_model(path, revision, vectors)
+    model.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     return model
 
 
@@ -99,7 +126,7 @@ class Source:
     name: str
     model: StructuredModel
     relabelling: Relabelling
-    states: FrozenStates | None = None
+    states: WordStates | None = None
     dropped_mass: float = field(default=0.0, init=False)
 
     def distribution(self, rows: Sequence[Row]) -> Structure:
@@ -115,9 +142,10 @@ class Source:
         return own.with_scores(self.relabelling.scores(own.scores, -torch.inf))
 
     def _mass_on_dropped(self, own: Structure) -> Tensor:
-        kept = Relabelling(self.relabelling.new, self.relabelling.old, self.relabelling.label_axes)
+        """Sum the marginals of candidates with at least one label that is dropped."""
+        back = Relabelling(self.relabelling.new, self.relabelling.old, self.relabelling.label_axes)
         marginals = own.marginals()
-        survives = kept.scores(torch.ones_like(self.relabelling.scores(marginals, 0.0)), 0.0)
+        survives = back.scores(torch.ones_like(self.relabelling.scores(marginals, 0.0)), 0.0)
         return (marginals * (1 - survives)).sum()
 
 
@@ -127,7 +155,8 @@ class SourcePool:
     Args:
         models: the models by name, in the order in which they are pooled.
         names: the common alphabet.
-        states: ready states of the frozen encoder that models share, by fingerprint.
+        states: ready states by the models' names; by default models that have one and the same frozen encoder
+            share its work batch by batch.
 
     Raises:
         ValueError: the models are not all of one kind.
@@ -137,20 +166,16 @@ class SourcePool:
         self,
         models: Mapping[str, StructuredModel],
         names: Sequence[str],
-        states: Mapping[str, FrozenStates | None] | None = None,
+        states: Mapping[str, WordStates | None] | None = None,
     ) -> None:
         kinds = {model.config.model_type for model in models.values()}
         if len(kinds) != 1:
             found = ", ".join(f"{name}: {model.config.model_type}" for name, model in models.items())
             raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
+        ready = shared_encoders(models) if states is None else states
         self.names = list(names)
         self.sources = [
-            Source(
-                name,
-                model,
-                Relabelling.between(model.names, names, model.structure),
-                (states or {}).get(name),
-            )
+            Source(name, model, Relabelling.between(model.names, names, model.structure), ready.get(name))
             for name, model in models.items()
         ]
 
@@ -182,10 +207,13 @@ def read_weights(path: str) -> dict[str, float]:
     Raises:
         ValueError: the file has another form.
     """
-    content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line ({error})") from error
     if isinstance(content, dict) and "weights" in content:
         content = content["weights"]
-    if not isinstance(content, dict) or not all(isinstance(value, int | float) for value in content.values()):
+    if not isinstance(content, dict) or not all(type(value) in (int, float) for value in content.values()):
         raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line, found {str(content)[:80]!r}")
     return {str(name): float(weight) for name, weight in content.items()}
 

@@ -2,87 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
-from torch.utils.data import Dataset as TorchDataset
-from transformers import Trainer, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_xst.metrics import score
-from hf_xst.models.base import StructuredModel, StructuredOutput
+from hf_xst.models.base import Row, StructuredModel, StructuredOutput
 
-from .collation import FILLER, Collator
+from .batches import BucketSampler, Filled, sentence_lengths
+from .collation import Collator
 
-_NOT_FOR_FORWARD = ("units", "chart", "fallback")
-
-
-class Filled(TorchDataset[dict[str, Any]]):
-    """A data set padded with rows that weigh nothing, so that every process gets full batches.
-
-    Args:
-        rows: the data set.
-        multiple: its length is padded to a multiple of this.
-    """
-
-    def __init__(self, rows: Dataset, multiple: int) -> None:
-        self.rows = rows
-        self.length = -(-len(rows) // multiple) * multiple
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        filler = index >= len(self.rows)
-        return {**self.rows[0 if filler else index], FILLER: filler}
-
-    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        return [self[index] for index in indices]
+_NOT_FOR_FORWARD = ("units", "chart", "fallback", "sent_ids")
+# A column with this prefix holds the gold of an input column that predictions have replaced.
+GOLD = "gold_"
 
 
-class BucketSampler(Sampler[int]):
-    """Shuffled batches of sentences of like length; the order depends on seed and epoch alone.
-
-    Args:
-        lengths: words of each sentence.
-        batch_size: sentences of a batch; whole batches come from one bucket of ten lengths.
-        seed: of the shuffling.
-    """
-
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
-        self.lengths, self.batch_size, self.seed, self.epoch = list(lengths), batch_size, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose order comes next."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __iter__(self) -> Iterator[int]:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
-        buckets: dict[int, list[int]] = {}
-        for index in torch.randperm(len(self.lengths), generator=generator).tolist():
-            buckets.setdefault(self.lengths[index] // 10, []).append(index)
-        batches, left_over = [], []
-        for _, bucket in sorted(buckets.items()):
-            whole = len(bucket) // self.batch_size * self.batch_size
-            batches += [bucket[i : i + self.batch_size] for i in range(0, whole, self.batch_size)]
-            left_over += bucket[whole:]
-        tail = [left_over[i : i + self.batch_size] for i in range(0, len(left_over), self.batch_size)]
-        batches += [batch for batch in tail if len(batch) == self.batch_size]
-        for place in torch.randperm(len(batches), generator=generator).tolist():
-            yield from batches[place]
-        # A batch that is not full can only be the last one.
-        yield from (index for batch in tail if len(batch) < self.batch_size for index in batch)
-
-
-class StructuredTrainer(Trainer):  # type: ignore[misc]
+class StructuredTrainer(Trainer):
     """What supervised training and training on charts share.
 
     The loss of an update is the sum of all sentences' losses divided by the number of their units, over the
@@ -90,67 +33,79 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
     predictions come back one mapping a sentence, in order.
 
     Args:
-        model: a structured model.
+        model: a structured model, or None where `model_init` is given.
         args: the training arguments; data set columns are never dropped, whatever they say.
-        collator: makes the batches.
+        make_collator: makes what makes the batches for a model.
         train_dataset: prepared rows.
         eval_dataset: prepared rows with gold columns.
-        kwargs: for `transformers.Trainer`.
+        kwargs: for `transformers.Trainer`. A `compute_metrics` gets the predicted columns as `predictions`
+            and the rows as `label_ids`; without one, heads and relations or coarse tags are scored.
 
     Raises:
-        ValueError: several GPUs would be driven by one process (the batches cannot be cut by sentence).
+        ValueError: several GPUs would be driven by one process (the batches cannot be cut by sentence), or
+            evaluation in half precision is asked for.
     """
 
     loss_is_scaled_for_ga = True
 
     def __init__(
         self,
-        model: StructuredModel,
+        model: StructuredModel | None,
         args: TrainingArguments,
-        collator: Collator,
+        make_collator: Callable[[StructuredModel], Collator],
         train_dataset: Dataset | None = None,
         eval_dataset: Dataset | None = None,
         **kwargs: Any,
     ) -> None:
+        args = copy.copy(args)
+        args.remove_unused_columns = False  # the collator reads columns that forward() does not name
         args.logging_nan_inf_filter = False  # an infinite loss shall be seen
+        args.dataloader_pin_memory = args.dataloader_pin_memory and torch.cuda.is_available()
+        if args.fp16_full_eval or args.bf16_full_eval:
+            raise ValueError(
+                "evaluation with the whole model in half precision (fp16_full_eval, bf16_full_eval) is not "
+                "supported: it would round the model; bf16=True computes in half precision where that is safe"
+            )
         super().__init__(
-            model=model,
-            args=args,
-            data_collator=collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            **kwargs,
+            model=model, args=args, train_dataset=train_dataset, eval_dataset=eval_dataset, **kwargs
         )
         if self.args.n_gpu > 1:
             raise ValueError(
                 f"{self.args.n_gpu} GPUs are visible to one process; start one process a GPU with "
                 "`accelerate launch` or `torchrun`, or set CUDA_VISIBLE_DEVICES to one"
             )
+        self.data_collator: Collator = make_collator(self.bare_model)
+
+    @property
+    def bare_model(self) -> StructuredModel:
+        """The model without what wraps it for training."""
+        model: StructuredModel = self.accelerator.unwrap_model(self.model)
+        return model
 
     # -- data -----------------------------------------------------------------------------------------
 
-    def _remove_unused_columns(self, dataset: Dataset, description: str | None = None) -> Dataset:
-        # The collator needs words and gold columns that forward() does not name.
-        return dataset
-
     def get_train_dataloader(self) -> DataLoader[dict[str, Tensor]]:
-        """Return the training batches, filled up to whole batches on every process."""
-        if self.args.world_size == 1 or self.train_dataset is None:
-            loader: DataLoader[dict[str, Tensor]] = super().get_train_dataloader()
-            return loader
-        rows = self.train_dataset
+        """Return the training batches, filled up to whole batches on every process.
+
+        Raises:
+            ValueError: there are no training rows, or they lack a column.
+        """
+        rows: Any = self.train_dataset
+        _check_columns(rows, self.data_collator.columns)
+        if self.args.world_size == 1:
+            return super().get_train_dataloader()
         self.train_dataset = Filled(rows, self._train_batch_size * self.args.world_size)
         try:
-            return super().get_train_dataloader()  # type: ignore[no-any-return]
+            return super().get_train_dataloader()
         finally:
             self.train_dataset = rows
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
-        data = self.train_dataset if train_dataset is None else train_dataset
-        rows = data.rows if isinstance(data, Filled) else data
-        lengths = [len(words) for words in rows["words"]]
-        lengths += [lengths[0]] * (len(data) - len(lengths))
-        return BucketSampler(lengths, self._train_batch_size, self.args.data_seed or self.args.seed)
+        data: Any = self.train_dataset if train_dataset is None else train_dataset
+        lengths = sentence_lengths(data.rows if isinstance(data, Filled) else data)
+        update = self._train_batch_size * self.args.world_size * self.args.gradient_accumulation_steps
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        return BucketSampler(lengths, update, seed, fillers=len(data) - len(lengths))
 
     # -- loss -----------------------------------------------------------------------------------------
 
@@ -160,7 +115,7 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
             total = self.accelerator.gather(total).sum()
         return total.clamp(min=1)
 
-    def run_model(self, model: nn.Module, inputs: dict[str, Tensor]) -> StructuredOutput:
+    def run_model(self, model: nn.Module, inputs: dict[str, Any]) -> StructuredOutput:
         """Run the model on a batch, less what only the loss needs."""
         output: StructuredOutput = model(
             **{key: value for key, value in inputs.items() if key not in _NOT_FOR_FORWARD}
@@ -168,23 +123,23 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
         return output
 
     @abstractmethod
-    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Tensor]) -> Tensor:
+    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
         """Return each sentence's loss, summed over its units: (B,)."""
 
     def compute_loss(
         self,
         model: nn.Module,
-        inputs: dict[str, Tensor],
+        inputs: dict[str, Any],
         return_outputs: bool = False,
-        num_items_in_batch: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
         """Return this micro-batch's share of the mean over the whole batch."""
         output = self.run_model(model, inputs)
         losses = self.sentence_losses(output, inputs)
-        kept = (inputs["units"] > 0).to(losses.dtype)
-        total = inputs["units"].sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch
+        units = inputs["units"]
+        total = units.sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch
         # Processes average their gradients; the sum over them is wanted.
-        loss = (losses * kept).sum() / total * self.accelerator.num_processes
+        loss = torch.where(units > 0, losses, 0.0).sum() / total * self.accelerator.num_processes
         return (loss, output) if return_outputs else loss
 
     # -- evaluation -----------------------------------------------------------------------------------
@@ -198,20 +153,20 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
         metric_key_prefix: str = "eval",
     ) -> EvalLoopOutput:
         """Predict whole structures; `predictions` of the result is a list of columns, one mapping a sentence."""
-        model = self._wrap_model(self.model, training=False, dataloader=dataloader)
-        if model is self.model and not self.is_in_train:
+        model: nn.Module = self.bare_model
+        if not self.accelerator._models:  # as Trainer does: mixed precision, but prepared once only
             model = self.accelerator.prepare_model(model, evaluation_mode=True)
         model.eval()
+        self.callback_handler.eval_dataloader = dataloader
         records: list[dict[str, Any]] = []
         for inputs in dataloader:
-            self.callback_handler.on_prediction_step(self.args, self.state, self.control)
             found = self._predict_batch(model, self._prepare_inputs(inputs))
             if self.args.world_size > 1:
                 found = self.accelerator.gather_for_metrics(found, use_gather_object=True)
             records += found
-        rows = dataloader.dataset
-        columns = [record["columns"] for record in records]
-        metrics = self._metrics(columns, records, rows)
+            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+        columns: Any = [record["columns"] for record in records]
+        metrics = self._metrics(columns, records, dataloader.dataset)
         return EvalLoopOutput(
             predictions=columns,
             label_ids=None,
@@ -220,12 +175,12 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
         )
 
     @torch.no_grad()
-    def _predict_batch(self, model: nn.Module, inputs: dict[str, Tensor]) -> list[dict[str, Any]]:
+    def _predict_batch(self, model: nn.Module, inputs: dict[str, Any]) -> list[dict[str, Any]]:
         with self.compute_loss_context_manager():
             output = self.run_model(model, inputs)
-        inner: StructuredModel = self.accelerator.unwrap_model(model)
         assert output.lengths is not None
-        columns = inner.decode(inner.distribution(output).best(), output.lengths)
+        best = self.bare_model.distribution(output).best()
+        columns = self.bare_model.decode(best, output.lengths)
         if "units" not in inputs:
             return [{"columns": found} for found in columns]
         losses = self.sentence_losses(output, inputs).tolist()
@@ -238,11 +193,35 @@ class StructuredTrainer(Trainer):  # type: ignore[misc]
     def _metrics(
         self, columns: list[dict[str, list[Any]]], records: list[dict[str, Any]], rows: Any
     ) -> dict[str, float]:
+        if not records:
+            return {}
         metrics: dict[str, float] = {}
-        if records and "loss" in records[0]:
+        if "loss" in records[0]:
             metrics["loss"] = sum(r["loss"] for r in records) / max(1, sum(r["units"] for r in records))
-        wanted = tuple(columns[0]) if columns else ()
-        if wanted and all(column in rows.column_names for column in wanted):
-            found = score(columns, rows, wanted)
+        if self.compute_metrics is not None:
+            return metrics | self.compute_metrics(EvalPrediction(predictions=columns, label_ids=rows))  # type: ignore[arg-type]
+        wanted = self.bare_model.columns
+        if all(column in rows[0] for column in wanted):
+            found = score(columns, references(rows), wanted)
             metrics |= {key: value for key, value in found.items() if isinstance(value, float)}
         return metrics
+
+
+def references(rows: Any) -> Sequence[Row]:
+    """Return rows to score against: with gold in the place of input columns that predictions have replaced."""
+    replaced = [column for column in rows[0] if column.startswith(GOLD)]
+    if not replaced:
+        found: Sequence[Row] = rows
+        return found
+    return [{**row, **{column.removeprefix(GOLD): row[column] for column in replaced}} for row in rows]
+
+
+def _check_columns(rows: Any, needed: Sequence[str]) -> None:
+    if rows is None or not len(rows):
+        raise ValueError("there are no training sentences; give train_dataset with at least one row")
+    missing = [column for column in needed if column not in rows[0]]
+    if missing:
+        raise ValueError(
+            f"the training rows have no column {', '.join(missing)}; they have {', '.join(rows[0])}. "
+            f"Needed are {', '.join(needed)}: rename columns, or prepare the data with hf_xst.data.prepare"
+        )

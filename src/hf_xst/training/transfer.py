@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from datasets import Dataset
 from torch import Tensor
+from torch.utils.data import DataLoader
 from transformers import TrainingArguments
 
 from hf_xst.charts import chart_loss
@@ -20,28 +22,35 @@ from .frozen import FrozenStates
 from .pull import StartPull
 from .trainer import StructuredTrainer
 
+# So many sentences whose charts are empty are named.
+NAMED = 10
+
 
 class ChartTrainer(StructuredTrainer):
     """Train a model on charts: mean over sentences of log Z - log Z(chart), plus the pull to the start.
 
     A sentence whose chart holds no structure of the model's space is trained on the pool's best structure
-    instead, and counted in `empty_charts`.
+    instead, and counted: see `empty_charts` and `empty_sentences`.
 
     Args:
-        model: the starting model; theta0 is what it is when training begins.
+        model: the starting model, or None where `model_init` is given; theta0 is what it is when training
+            begins.
         args: the training arguments.
         train_dataset: chart rows, see `hf_xst.charts.storage`.
-        names: the charts' alphabet.
+        names: the charts' alphabet; the model's own if not given.
         l2: lambda, the strength of the pull to theta0.
         eval_dataset: prepared rows with gold columns, for development curves; never trained on.
         states: ready states of a frozen encoder.
         with_best: whether each source's best structure joins the chart (as published).
         kwargs: for `transformers.Trainer`.
+
+    Raises:
+        ValueError: the charts name labels that the model does not have, or l2 is negative.
     """
 
     def __init__(
         self,
-        model: StructuredModel,
+        model: StructuredModel | None,
         args: TrainingArguments,
         train_dataset: Dataset | None = None,
         names: Sequence[str] = (),
@@ -52,49 +61,82 @@ class ChartTrainer(StructuredTrainer):
         with_best: bool = True,
         **kwargs: Any,
     ) -> None:
-        collator = ChartCollator(model, names or model.names, states, with_best=with_best)
+        def collator(start: StructuredModel) -> Collator:
+            return ChartCollator(start, names or start.names, states, with_best=with_best)
+
         super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
+        self._eval_collator = Collator(self.bare_model, states, gold=False)
         self.empty_charts = 0
-        self._eval_collator = Collator(model, states, gold=False)
+        self._empty_names: list[str] = []
         self.pull = StartPull(l2) if l2 else None
         if self.pull is not None:
             self.add_callback(self.pull)
 
-    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Tensor]) -> Tensor:
+    # -- loss -----------------------------------------------------------------------------------------
+
+    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
         """Return the chart loss of each sentence: (B,)."""
-        distribution = self.accelerator.unwrap_model(self.model).distribution(output)
+        distribution = self.bare_model.distribution(output)
         losses = chart_loss(distribution, to_mask(inputs["chart"], distribution.valid))
         empty = losses.isinf()
         if bool(empty.any()):
-            self.empty_charts += int((empty & (inputs["units"] > 0)).sum())
+            self._note_empty(empty & (inputs["units"] > 0), inputs["sent_ids"])
             instead = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
             losses = torch.where(empty, torch.where(instead.isinf(), 0.0, instead), losses)
         return losses
 
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+    def _note_empty(self, empty: Tensor, names: Sequence[str]) -> None:
+        self.empty_charts += int(empty.sum())
+        met = [name for name, is_empty in zip(names, empty.tolist(), strict=True) if is_empty]
+        self._empty_names = list(dict.fromkeys([*self._empty_names, *met]))[:NAMED]
+
+    def empty_sentences(self) -> tuple[int, list[str]]:
+        """Return how often a chart held no structure since training began, and the first such sentences' names.
+
+        Every process must ask; the answer is about all of them, while `empty_charts` counts one's own.
+        """
+        own = [(self.empty_charts, self._empty_names)]
+        met = gather_object(own) if self.args.world_size > 1 else own
+        names = dict.fromkeys(name for _, some in met for name in some)
+        return sum(times for times, _ in met), list(names)[:NAMED]
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log the whole objective: the mean chart loss plus the pull's value; and empty charts, if any."""
+        if "loss" in logs:
+            if self.pull is not None:
+                logs["pull"] = self.pull.take_mean()
+                logs["chart_loss"] = logs["loss"]
+                logs["loss"] = logs["loss"] + logs["pull"]
+            times, _ = self.empty_sentences()
+            if times:
+                logs["empty_charts"] = times
+        super().log(logs, start_time)
+
+    # -- evaluation -----------------------------------------------------------------------------------
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         """Return batches of plain prepared rows: development sentences need no charts."""
         return self._with_plain_collator(lambda: super(ChartTrainer, self).get_eval_dataloader(eval_dataset))
 
-    def get_test_dataloader(self, test_dataset: Any) -> Any:
+    def get_test_dataloader(self, test_dataset: Any) -> DataLoader[Any]:
         """Return batches of plain prepared rows."""
         return self._with_plain_collator(lambda: super(ChartTrainer, self).get_test_dataloader(test_dataset))
 
-    def _with_plain_collator(self, build: Any) -> Any:
+    def _with_plain_collator(self, build: Callable[[], DataLoader[Any]]) -> DataLoader[Any]:
         collator, self.data_collator = self.data_collator, self._eval_collator
         try:
             return build()
         finally:
             self.data_collator = collator
 
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log the whole objective: the mean chart loss plus the pull's value."""
-        if "loss" in logs and self.pull is not None:
-            logs["pull"] = self.pull.take_mean()
-            logs["chart_loss"] = logs["loss"]
-            logs["loss"] = logs["loss"] + logs["pull"]
-        super().log(logs, start_time)
+    # -- theta0 goes where the optimizer's state goes, before the checkpoint counts as whole -----------------
 
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        super()._load_from_checkpoint(resume_from_checkpoint, model)
-        if self.pull is not None:
-            self.pull.load(Path(resume_from_checkpoint))
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self.pull is not None and self.args.should_save:
+            self.pull.save(Path(output_dir))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if self.pull is not None and checkpoint is not None:
+            self.pull.load(Path(checkpoint))

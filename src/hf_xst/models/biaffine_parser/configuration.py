@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..configuration import StructuredConfig
+from ..configuration import StructuredConfig, check_choice
 
 
-class BiaffineParserConfig(StructuredConfig):
+class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
     """Configuration of `BiaffineParser`; see `StructuredConfig` for the input and the encoder.
 
     Args:
@@ -30,6 +30,5 @@ class BiaffineParserConfig(StructuredConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Refuse an unknown form of the scores."""
-        if self.score_form not in ("log_softmax", "raw"):
-            raise ValueError(f"score_form is {self.score_form!r}; expected 'log_softmax' or 'raw'")
+        check_choice("score_form", self.score_form, ("log_softmax", "raw"))
         super().__post_init__(**kwargs)

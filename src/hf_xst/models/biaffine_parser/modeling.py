@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from hf_xst.structures import DependencyTreeCRF
 
 from ..base import Row, StructuredModel, StructuredOutput
+from ..precision import at_least_single
 from .configuration import BiaffineParserConfig
 
 
@@ -28,7 +30,7 @@ class BiaffineScorer(nn.Module):
     def __init__(self, input_size: int, arc_size: int, label_size: int, labels: int, dropout: float) -> None:
         super().__init__()
         self.sizes = [arc_size, arc_size, label_size, label_size]
-        self.dropout = dropout
+        self.dropout = nn.Dropout1d(dropout)
         self.projection = nn.Linear(input_size, sum(self.sizes))
         self.arc_weight = nn.Parameter(torch.empty(arc_size, arc_size))
         self.arc_bias = nn.Parameter(torch.empty(arc_size))
@@ -37,10 +39,11 @@ class BiaffineScorer(nn.Module):
         self.label_dependent = nn.Linear(label_size, labels, bias=False)
 
     def reset_parameters(self) -> None:
-        """Start with nearly equal scores, as published: weights uniform within 0.01, bias zero."""
+        """Start with nearly equal arc scores, as published; the label form starts as torch's bilinear one."""
         nn.init.uniform_(self.arc_weight, -0.01, 0.01)
         nn.init.zeros_(self.arc_bias)
-        nn.init.uniform_(self.label_weight, -0.01, 0.01)
+        bound = 1 / math.sqrt(self.label_weight.shape[0])
+        nn.init.uniform_(self.label_weight, -bound, bound)
 
     def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Score all arcs.
@@ -51,26 +54,21 @@ class BiaffineScorer(nn.Module):
         Returns:
             Arc scores (B, N+1, N+1) and label scores (B, N+1, N+1, L), head first.
         """
-        hidden = self._drop_channels(self.projection(states).relu())
-        arc_head, arc_dependent, label_head, label_dependent = hidden.split(self.sizes, dim=-1)
+        hidden = self.dropout(self.projection(states).relu().mT).mT
+        arc_head, arc_dependent, label_head, label_dependent = torch.split(hidden, self.sizes, dim=-1)
         by_head = arc_head @ self.arc_weight  # (B, N+1, arc)
-        arcs = by_head @ arc_dependent.transpose(1, 2) + (arc_head @ self.arc_bias)[..., None]
+        arcs = by_head @ arc_dependent.mT + (arc_head @ self.arc_bias)[..., None]
         # Head side first: (B, N+1, L, label), then one matrix product a sentence over all dependents. A
         # bilinear form over all pairs gives the same numbers at some 40 times the cost.
         batch, nodes, _ = states.shape
         label_size, labels, _ = self.label_weight.shape
         by_label = (label_head @ self.label_weight.reshape(label_size, -1)).view(batch, nodes * labels, -1)
-        pairs = (by_label @ label_dependent.transpose(1, 2)).view(batch, nodes, labels, nodes).transpose(2, 3)
-        return arcs, pairs + self.label_head(label_head)[:, :, None] + self.label_dependent(label_dependent)[:, None]
-
-    def _drop_channels(self, hidden: Tensor) -> Tensor:
-        if not self.training or self.dropout == 0:
-            return hidden
-        keep = torch.rand(hidden.shape[0], 1, hidden.shape[2], device=hidden.device) >= self.dropout
-        return hidden * keep / (1 - self.dropout)
+        pairs = (by_label @ label_dependent.mT).view(batch, nodes, labels, nodes).transpose(2, 3)
+        single = self.label_head(label_head)[:, :, None] + self.label_dependent(label_dependent)[:, None]
+        return at_least_single(arcs), at_least_single(pairs + single)
 
 
-class BiaffineParser(StructuredModel):
+class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
     """A dependency parser: words in, a distribution over labelled trees out.
 
     Its `labels` are relation names; `scores` of its output are (B, N+1, N+1, L) as `DependencyTreeCRF`
@@ -87,9 +85,13 @@ class BiaffineParser(StructuredModel):
     def __init__(self, config: BiaffineParserConfig) -> None:
         super().__init__(config)
         self.scorer = BiaffineScorer(
-            self.encoder.output_size, config.arc_size, config.label_size, len(self.names), config.output_dropout
+            self.encoder.output_size,
+            config.arc_size,
+            config.label_size,
+            len(config.labels),
+            config.output_dropout,
         )
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -108,6 +110,8 @@ class BiaffineParser(StructuredModel):
 
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Score labelled arcs: (B, N+1, N+1, L); see `score_form` in the configuration."""
+        arcs: Tensor
+        labels: Tensor
         arcs, labels = self.scorer(states)
         if self.config.score_form == "raw":
             return arcs[..., None] + labels
@@ -125,12 +129,14 @@ class BiaffineParser(StructuredModel):
 
         Args:
             output: scores of a batch.
-            labels: (B, N, 2); a word whose head is -1 does not count, one whose label is -1 for its head only.
+            labels: (B, N, 2); a word whose head is -1 does not count, one whose label is -1 counts for its
+                head only.
 
         Returns:
             (B,).
         """
-        assert output.scores is not None and output.lengths is not None
+        assert output.scores is not None
+        assert output.lengths is not None
         heads, gold_labels = labels.unbind(-1)
         counted = heads >= 0
         into_gold = output.scores[:, :, 1:].gather(
@@ -194,6 +200,9 @@ class BiaffineParser(StructuredModel):
         alphabet = names or self.names
         heads, relations = best[0].tolist(), best[1].tolist()
         return [
-            {"head": heads[i][:n], "deprel": [alphabet[label] if label >= 0 else "_" for label in relations[i][:n]]}
+            {
+                "head": heads[i][:n],
+                "deprel": [alphabet[label] if label >= 0 else "_" for label in relations[i][:n]],
+            }
             for i, n in enumerate(lengths.tolist())
         ]

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from hf_xst.structures import LinearChainCRF
 
 from ..base import Row, StructuredModel, StructuredOutput
-from .configuration import CrfTaggerConfig
+from ..precision import at_least_single
+from .configuration import BOUNDARIES, CrfTaggerConfig
 
-BOUNDARIES = ("<s>", "</s>")
 
-
-class CrfTagger(StructuredModel):
+class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
     """A tagger: words in, a distribution over tag sequences out.
 
     Inside, every sentence stands between a start and an end tag, so that a sentence of one word has two
@@ -34,10 +33,10 @@ class CrfTagger(StructuredModel):
     def __init__(self, config: CrfTaggerConfig) -> None:
         super().__init__(config)
         tags = len(self.names)
-        self.dropout = config.output_dropout
+        self.dropout = nn.Dropout1d(config.output_dropout)
         self.emissions = nn.Linear(self.encoder.output_size, tags)
         self.transitions = nn.Parameter(torch.empty(tags, tags))
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -58,12 +57,9 @@ class CrfTagger(StructuredModel):
         ]
 
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Score pairs of neighbours: (B, N+1, T+2, T+2), the emission of a position with the pair that it ends."""
-        if self.training and self.dropout > 0:
-            keep = torch.rand(states.shape[0], 1, states.shape[2], device=states.device) >= self.dropout
-            states = states * keep / (1 - self.dropout)
-        emissions = self.emissions(states)
-        pairs = emissions[:, 1:, None, :] + self.transitions
+        """Score pairs of neighbours: (B, N+1, T+2, T+2), transition and the second one's emission."""
+        emissions = at_least_single(self.emissions(self.dropout(states.mT).mT))
+        pairs = emissions[:, 1:, None, :] + at_least_single(self.transitions)
         return pairs.masked_fill(~self._possible(lengths, pairs.shape[1]), -torch.inf)
 
     def _possible(self, lengths: Tensor, pairs: int) -> Tensor:
@@ -92,9 +88,7 @@ class CrfTagger(StructuredModel):
         distribution = self.distribution(output)
         gold = self.gold_best(labels, output.lengths)
         alike = (gold[..., None] == torch.arange(len(self.names), device=gold.device)) | (gold < 0)[..., None]
-        kept = distribution.restricted_to(alike[:, :-1, :, None] & alike[:, 1:, None, :])
-        losses: Tensor = distribution.log_partition() - kept.log_partition()
-        return losses
+        return -distribution.log_mass(alike[:, :-1, :, None] & alike[:, 1:, None, :])
 
     def units(self, labels: Tensor) -> Tensor:
         """Count each sentence once: (B,)."""
@@ -102,7 +96,8 @@ class CrfTagger(StructuredModel):
 
     def distribution(self, output: StructuredOutput) -> LinearChainCRF:
         """Return the distribution over tag sequences, boundaries included."""
-        assert output.scores is not None and output.lengths is not None
+        assert output.scores is not None
+        assert output.lengths is not None
         return LinearChainCRF(output.scores, output.lengths + 2)
 
     @property

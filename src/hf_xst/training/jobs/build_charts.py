@@ -47,9 +47,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     first = models[start]
     names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
     limit = arguments.max_length or PUBLISHED[first.config.model_type].target_length
-    rows, note = unlabelled_rows(
-        arguments, max_length=limit, added_tokens=first.leading + first.trailing
-    )
+    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=first.leading + first.trailing)
     console.print(note)
     rows = annotate(rows, arguments.tagger, vectors)
     settings = ChartSettings(
@@ -66,7 +64,11 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
         rows, ChartMaker(pool, settings), folder.path, provenance, batch_words=arguments.batch_words
     )
     _report(counts)
-    provenance |= {"sentences": note.split(": ", 1)[-1], "counts": asdict(counts), "versions": package_versions()}
+    provenance |= {
+        "sentences": note.split(": ", 1)[-1],
+        "counts": asdict(counts),
+        "versions": package_versions(),
+    }
     write_text(folder.path / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
     return provenance
 
@@ -142,7 +144,9 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[s
     if folder.is_dir():
         place = folder / PROVENANCE
         if not place.exists():
-            raise ValueError(f"{path} has no {PROVENANCE}: build-charts has not finished there (run it again)")
+            raise ValueError(
+                f"{path} has no {PROVENANCE}: build-charts has not finished there (run it again)"
+            )
         files = sorted(str(file) for file in (folder / "data").glob("train-*.parquet"))
         rows = load_dataset("parquet", data_files={"train": files}, split="train")
     else:

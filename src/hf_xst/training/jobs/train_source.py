@@ -82,7 +82,9 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     return scores
 
 
-def _data(arguments: TrainSourceArguments, model: type[StructuredModel]) -> tuple[Dataset, Dataset, list[str]]:
+def _data(
+    arguments: TrainSourceArguments, model: type[StructuredModel]
+) -> tuple[Dataset, Dataset, list[str]]:
     if arguments.treebank is None:
         raise ValueError("give --treebank: a source model is trained on gold annotation")
     raw = split_of(arguments.treebank, arguments.split, arguments.data)
@@ -122,7 +124,9 @@ def _fresh_model(arguments: TrainSourceArguments, train: Dataset) -> StructuredM
     model_class, config_class = KINDS[arguments.task]
     given = key_values(arguments.model)
     settings = model_class.settings_from_rows(train, given.get("column"))
-    config = config_class(**(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | given))
+    config = config_class(
+        **(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | given)
+    )
     if (arguments.encoder is None) == (arguments.vectors is None):
         raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
     if arguments.encoder is not None:

@@ -1,0 +1,127 @@
+"""Reading pretrained encoders and their tokenizers, and how many pieces an encoder can see at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
+from transformers.utils import logging
+
+
+def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrainedModel:
+    """Load an encoder in float32, from safetensors alone.
+
+    Args:
+        name: a folder or a Hub id.
+        layers: keep only the first so many layers.
+        hub: arguments of `from_pretrained`, such as `revision`.
+
+    Raises:
+        ValueError: the encoder has fewer layers, or its files lack some of its weights.
+    """
+    config = AutoConfig.from_pretrained(name, **hub)
+    if layers is not None:
+        _cut_layers(config, layers, name)
+    with _quiet():  # layers that are cut off would be reported as unexpected
+        model, report = bare_encoder(
+            AutoModel.from_pretrained,
+            name,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **({"use_safetensors": True} | hub),
+        )
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise ValueError(
+            f"the files of the encoder {name} lack {len(missing)} of its weights ({', '.join(missing[:3])}), "
+            "which would be random numbers; is it a checkpoint of this kind of model?"
+        )
+    encoder: PreTrainedModel = model
+    return encoder
+
+
+def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call an `AutoModel` factory without the pooler of some families (it would be random and unused)."""
+    try:
+        return factory(*args, add_pooling_layer=False, **kwargs)
+    except TypeError as error:
+        if "add_pooling_layer" not in str(error):
+            raise
+        return factory(*args, **kwargs)
+
+
+def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
+    """Load a tokenizer that says which word a piece belongs to.
+
+    Args:
+        name: a folder or a Hub id.
+        hub: arguments of `from_pretrained`, such as `revision`.
+
+    Raises:
+        ValueError: the tokenizer cannot say that.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(name, **hub)
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise ValueError(
+            f"{name} has a {type(tokenizer).__name__}, which does not say which word a piece belongs to; "
+            "an encoder with a fast tokenizer (tokenizer.json) is needed"
+        )
+    backend = tokenizer.backend_tokenizer
+    splitter = backend.pre_tokenizer
+    if isinstance(splitter, ByteLevel):
+        # Words come one by one: each needs the space before it, or its pieces are those of a word's inside.
+        splitter.add_prefix_space = True
+        backend.pre_tokenizer = splitter
+    return tokenizer
+
+
+def piece_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+    """Return how many pieces, special ones included, the encoder can see at once.
+
+    That is the smaller of what the tokenizer says (often nothing, which is a huge number) and what the
+    encoder has positions for. Families after RoBERTa number positions from behind the padding index on.
+    """
+    field = model.config.attribute_map.get("max_position_embeddings", "max_position_embeddings")
+    positions = model.config.to_dict().get(field)
+    limit = int(tokenizer.model_max_length)
+    if positions is None or positions < 1:
+        return limit
+    skipped = [
+        module.padding_idx + 1
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings")
+        and isinstance(module, nn.Embedding)
+        and module.padding_idx is not None
+    ]
+    return min(limit, int(positions) - max(skipped, default=0))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from reporting while the block runs."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def _cut_layers(config: PreTrainedConfig, layers: int, name: str) -> None:
+    depth = config.num_hidden_layers
+    if not 1 <= layers <= depth:
+        raise ValueError(
+            f"the encoder {name} has {depth} layers; found {layers} to keep, expected 1 to {depth}"
+        )
+    kinds = config.to_dict().get("layer_types")
+    if kinds is not None:
+        config.layer_types = kinds[:layers]
+    config.num_hidden_layers = layers

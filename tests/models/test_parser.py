@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny_models import RELATIONS, ROWS, SENTENCES, UPOS, loud, parser
+from torch.testing import assert_close
+
+from hf_xst import BiaffineParser, BiaffineParserConfig
+from hf_xst.structures import DependencyTreeCRF
+
+
+def test_predictions_are_trees_with_one_root_and_named_relations() -> None:
+    model = loud(parser())
+    found = model.predict(ROWS)
+    assert [len(columns["head"]) for columns in found] == [5, 1, 3]
+    for columns in found:
+        assert columns["head"].count(0) == 1
+        assert set(columns["deprel"]) <= set(RELATIONS)
+    assert found[1]["head"] == [0]
+    assert [model.predict([row])[0] for row in ROWS] == found
+    assert model.predict([]) == []
+
+
+def test_prediction_is_without_dropout_and_leaves_the_mode_alone() -> None:
+    model = loud(parser(word_dropout=0.9)).train()
+    assert model.predict(ROWS) == model.predict(ROWS)
+    assert model.training
+    with pytest.raises(ValueError, match="has no words"):
+        model.predict([{"words": [], "upos": []}])
+    assert model.training
+
+
+def test_configuration_decides_over_the_space_of_trees() -> None:
+    model = loud(parser(single_root=False, projective=True))
+    space = model.distribution(model(**model.featurise(ROWS)))
+    assert isinstance(space, DependencyTreeCRF)
+    assert space.options == {"single_root": False, "projective": True}
+
+
+def test_gold_there_and_back() -> None:
+    model = parser()
+    labels, lengths = model.encode_gold(ROWS), torch.tensor([5, 1, 3])
+    assert labels.shape == (3, 5, 2)
+    assert labels[2].tolist() == [[2, 0], [0, 3], [2, -1], [-1, -1], [-1, -1]]
+    back = model.decode(model.gold_best(labels, lengths), lengths)
+    assert back[:2] == [{"head": row["head"], "deprel": row["deprel"]} for row in ROWS[:2]]
+    assert back[2] == {"head": [2, 0, 2], "deprel": ["det", "root", "_"]}
+
+
+def test_gold_in_another_alphabet() -> None:
+    model, names = parser(), [*reversed(RELATIONS), "unheard"]
+    labels = model.encode_gold(ROWS, names)
+    assert labels[2, :3, 1].tolist() == [names.index(name) for name in ROWS[2]["deprel"]]
+    lengths = torch.tensor([5, 1, 3])
+    assert model.decode(model.gold_best(labels, lengths, names), lengths, names) == [
+        {"head": row["head"], "deprel": row["deprel"]} for row in ROWS
+    ]
+
+
+def test_a_missing_head_is_no_head() -> None:
+    row = {"words": ["a", "b"], "upos": ["X", "X"], "head": [None, 0], "deprel": ["det", "root"]}
+    assert parser().encode_gold([row])[0].tolist() == [[-1, 0], [0, 3]]
+
+
+def test_words_at_the_border() -> None:
+    model = loud(parser())
+    by_words = model(words=SENTENCES, upos=UPOS)
+    by_tensors = model(**model.featurise(ROWS))
+    assert_close(by_words.scores, by_tensors.scores, atol=0, rtol=0)
+    assert by_words.lengths.tolist() == [5, 1, 3]
+    assert by_words.loss is None
+    odd = [["", " ", "\u200f"], ["<root>", "<pad>", "10 000"]]
+    unknown = model(words=[["q", "q", "q"]] * 2, upos=[["NOUN"] * 3] * 2)
+    assert_close(model(words=odd, upos=[["NOUN"] * 3] * 2).scores, unknown.scores, atol=0, rtol=0)
+
+
+def test_ready_word_states_take_the_place_of_words() -> None:
+    model = loud(parser())
+    features = model.featurise(ROWS)
+    states = model.encoder.words(features["lengths"], features["word_ids"])
+    states[1, 1:] = float("nan")  # beyond the sentence
+    ready = model.featurise(ROWS, words=False)
+    assert "word_ids" not in ready
+    by_states = model(**ready, word_states=states)
+    assert_close(by_states.scores, model(**features).scores, atol=0, rtol=0)
+    by_words = model(words=SENTENCES, upos=UPOS, word_states=states)
+    assert_close(by_words.scores, by_states.scores, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"words": ["the", "dog"]}, "'the'; expected a list of words"),
+        ({"words": [["the"], []]}, "sentence 1 has no words"),
+        ({"words": [["the"]]}, "reads coarse tags"),
+        ({"words": [["the"]], "upos": [["DET", "DET"]]}, "2 coarse tags for 1 words"),
+        ({"words": [["the"]], "upos": []}, "coarse tags of 0 sentences for 1"),
+        ({}, "give words"),
+        ({"lengths": torch.tensor([1])}, "give words"),
+        ({"lengths": torch.tensor([1]), "word_ids": torch.tensor([[2]])}, "give upos or upos_ids"),
+    ],
+)
+def test_errors_teach(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parser()(**arguments)
+
+
+def test_columns_and_names() -> None:
+    model = parser()
+    assert model.columns == ("head", "deprel")
+    assert model.input_columns == ("words", "upos")
+    assert parser(uses_upos=False).input_columns == ("words",)
+    assert model.names == RELATIONS
+    assert (model.main_metric, model.label_column) == ("las", "deprel")
+
+
+def test_settings_come_from_rows() -> None:
+    rows = [*ROWS, {"words": ["x"], "upos": ["_"], "head": [0], "deprel": ["_"]}]
+    assert BiaffineParser.settings_from_rows(rows) == {
+        "labels": ["det", "nsubj", "obj", "root", "unheard"],
+        "upos_names": ["DET", "NOUN", "PUNCT", "VERB"],
+    }
+
+
+def test_a_model_without_labels_is_refused() -> None:
+    with pytest.raises(ValueError, match="names no labels"):
+        BiaffineParser(BiaffineParserConfig(upos_names=["X"]))
