@@ -9,10 +9,12 @@ on the machine and its threads; absolute times on whatever else it does. Run on 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from rich.console import Console
 from timing import Line, machine, medians, table
 from torch import Tensor
 from transformers import TrainingArguments
-from usual_ways import Arcs, DenseScorer, searches, torch_struct_chain_loss
+from usual_ways import LABEL_SCORES, Arcs, DenseScorer, searches, torch_struct_chain_loss
 
 from hf_xst.charts import best_mask, chart_loss
 from hf_xst.charts.storage import to_ragged, words_hash
@@ -104,31 +106,30 @@ def random_chart(structure: Structure, share: float) -> Tensor:
 
 def label_scores(sizes: Sizes) -> Iterator[Line]:
     """Compare a parser's supervised step over ready word states, its label score factored or dense."""
-    factored, rows = parser_and_rows(sizes, layers=0)
-    dense, _ = parser_and_rows(sizes, layers=0)
-    rate = factored.config.output_dropout
-    dense.scorer = DenseScorer(
-        factored.encoder.output_size, sizes.arc_size, sizes.label_size, sizes.labels, rate
-    )
-    dense.load_state_dict(factored.state_dict())
-    inputs = factored.featurise(rows) | {"labels": factored.encode_gold(rows)}
+    for name, (pairs, share) in LABEL_SCORES.items():
+        part = sizes._replace(sentences=max(1, int(share * sizes.sentences)))
+        factored, rows = parser_and_rows(part, layers=0)
+        dense = copy.deepcopy(factored)
+        dense.scorer = DenseScorer(dense.scorer, pairs)
+        inputs = factored.featurise(rows) | {"labels": factored.encode_gold(rows)}
 
-    def step(model: BiaffineParser) -> Tensor:
-        model.zero_grad()
-        loss: Tensor = model(**inputs).loss
-        torch.autograd.backward(loss)
-        return loss.detach()
+        def step(model: BiaffineParser, inputs: dict[str, Tensor] = inputs) -> Tensor:
+            model.zero_grad()
+            loss: Tensor = model(**inputs).loss
+            torch.autograd.backward(loss)
+            return loss.detach()
 
-    for model in (factored, dense):
-        model.train(False)  # without dropout, which draws anew
-    check_equal("the supervised loss", step(factored), step(dense))
-    for (name, mine), theirs in zip(factored.named_parameters(), dense.parameters(), strict=True):
-        if mine.grad is not None and theirs.grad is not None:
-            check_equal(f"the gradient of {name}", mine.grad, theirs.grad)
-    for model in (factored, dense):
-        model.train()
-    times = medians(lambda: step(factored), lambda: step(dense), seconds=sizes.seconds)
-    yield Line("parser: supervised step", "labels head side first", times[0], "over all pairs", times[1])
+        for model in (factored, dense):
+            model.train(False)  # without dropout, which draws anew
+        check_equal(f"the loss, {name}", step(factored), step(dense))
+        for (parameter, mine), theirs in zip(factored.named_parameters(), dense.parameters(), strict=True):
+            if mine.grad is not None and theirs.grad is not None:
+                check_equal(f"the gradient of {parameter}, {name}", mine.grad, theirs.grad)
+        for model in (factored, dense):
+            model.train()
+        times = medians(partial(step, factored), partial(step, dense), seconds=sizes.seconds)
+        what = f"parser: supervised step, {part.sentences} sentences"
+        yield Line(what, "labels head side first", times[0], name, times[1])
 
 
 def chain_loss(sizes: Sizes) -> Iterator[Line]:

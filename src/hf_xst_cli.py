@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A command: its one-line help, the module and names of its function and arguments."""
+    """A command: its one-line help, the module and names of its function and arguments.
+
+    `resumes` says whether it goes on where it stopped when it is repeated.
+    """
 
     help: str
     module: str
     function: str
     arguments: str
+    resumes: bool = False
 
 
 COMMANDS = {
@@ -33,12 +37,14 @@ COMMANDS = {
         "hf_xst.training.jobs.train_source",
         "train_source",
         "TrainSourceArguments",
+        resumes=True,
     ),
     "build-charts": Command(
         "Let source models read unlabelled sentences and write charts of allowed structures.",
         "hf_xst.training.jobs.build_charts",
         "build_charts",
         "BuildChartsArguments",
+        resumes=True,
     ),
     "vote": Command(
         "Combine source models without training: majority vote, or the pool as it stands.",
@@ -51,6 +57,7 @@ COMMANDS = {
         "hf_xst.training.jobs.transfer",
         "transfer",
         "TransferArguments",
+        resumes=True,
     ),
     "evaluate": Command(
         "Score a model or predictions on a treebank.",
@@ -69,17 +76,18 @@ COMMANDS = {
         "hf_xst.experiments.reproduce",
         "reproduce",
         "ReproduceArguments",
+        resumes=True,
     ),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit status (0 well, 1 an error that is told, 2 wrong usage, 130 stopped)."""
+    """Run a command; return 0, 1 after an error that was told, 130 if stopped; wrong usage exits with 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="hf-xst",
-        description="Parsers and taggers for languages without labelled data, from trained source models alone.",
-        epilog="`hf-xst COMMAND --help` tells a command's options; a YAML file may stand in the place of flags.",
+        description="Parsers and taggers for languages without labelled data, from source models alone.",
+        epilog="`hf-xst COMMAND --help` tells a command's options; a YAML file may stand in for flags.",
     )
     parser.add_argument("--version", action="version", version=f"hf-xst {version('hf_xst')}")
     listed = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

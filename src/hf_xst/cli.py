@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import copy
+import dataclasses
+import inspect
+import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_type_hints
 
+import datasets
+import huggingface_hub.utils
+import torch.distributed
+import transformers.utils.logging
 import yaml
 from transformers import HfArgumentParser
+
+from hf_xst.console import console
 
 Arguments = TypeVar("Arguments")
 
@@ -34,20 +46,38 @@ class Command(Protocol):
     def arguments(self) -> str:
         """The data class's name."""
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the command, stopped and repeated, goes on where it stopped."""
+
 
 def run(command: Command, name: str, words: Sequence[str]) -> int:
     """Run a command with its flags and return the exit status."""
+    _be_quiet()
     module: Any = import_module(command.module)
     arguments = parse(module.__dict__[command.arguments], f"hf-xst {name}", command.help, words)
     try:
         module.__dict__[command.function](arguments)
     except KeyboardInterrupt:
-        sys.stderr.write("\nstopped; the same command goes on from here\n")
+        hint = "; the same command goes on from here" if command.resumes else ""
+        sys.stderr.write(f"\nstopped{hint}\n")
         return 130
     except (ValueError, OSError) as error:
         sys.stderr.write(f"hf-xst {name}: {error}\n")
         return 1
+    finally:
+        if torch.distributed.is_initialized():  # else one process in four aborts on its way out
+            torch.distributed.destroy_process_group()
     return 0
+
+
+def _be_quiet() -> None:
+    """Keep the libraries' progress bars out of files, and all processes but the first one silent."""
+    if not console.is_terminal:
+        datasets.disable_progress_bars()
+        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]
+    console.quiet = os.environ.get("RANK", "0") != "0"
 
 
 def parse(kind: type[Arguments], program: str, description: str, words: Sequence[str]) -> Arguments:
@@ -60,39 +90,107 @@ def parse(kind: type[Arguments], program: str, description: str, words: Sequence
         words: flags; a first word that ends in .yaml or .yml is a file of them, and flags have the last word.
     """
     parser = HfArgumentParser(
-        kind,  # type: ignore[arg-type]
+        _groups(kind),  # type: ignore[arg-type]
         prog=program,
         usage=f"{program} [CONFIG.yaml] [--FLAG VALUE ...]",
         description=description,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     flags = list(words)
     if flags and flags[0].endswith((".yaml", ".yml")):
         try:
-            flags = [*_flags_of(Path(flags[0])), *flags[1:]]
-        except (OSError, ValueError) as error:
+            settings = _settings_of(Path(flags[0]), kind)
+        except (OSError, ValueError, yaml.YAMLError) as error:
             parser.error(str(error))
-    parsed: Arguments = parser.parse_args_into_dataclasses(args=flags)[0]
-    return parsed
+        # What a flag cannot say, nothing and no entries, is said as a default.
+        parser.set_defaults(**{name: value for name, value in settings.items() if value in (None, [], {})})
+        flags = [*_flags_of(settings), *flags[1:]]
+    *groups, unknown = parser.parse_args_into_dataclasses(
+        args=flags, return_remaining_strings=True, look_for_args_file=False
+    )
+    if unknown:
+        parser.error(_unknown(str(unknown[0]), [f"--{name}" for name in _names(kind)]))
+    return kind(**{name: value for group in groups for name, value in vars(group).items()})
 
 
-def _flags_of(path: Path) -> list[str]:
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that shows each flag once, and a default only where it says something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.nargs == 0 and action.const is False:
+            return f"The opposite of --{action.dest.replace('_', '-')}."
+        text = (action.help or "").replace("%", "%%")
+        if action.required:
+            return f"{text} (needed)"
+        says_nothing = action.default in (None, [], False, argparse.SUPPRESS)
+        return text if says_nothing else f"{text} (default: %(default)s)"
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or "-h" in action.option_strings:
+            return super()._format_action_invocation(action)
+        flag = action.option_strings[-1]
+        if action.nargs in (0, "?"):
+            return flag
+        return f"{flag} {self._format_args(action, action.dest.upper())}"
+
+
+def _groups(kind: type[Any]) -> list[type[Any]]:
+    """Cut a data class into one for each class that it is made of, so that the help shows groups."""
+    types = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    owner: dict[str, type] = {}
+    for base in reversed(kind.__mro__):
+        for name in inspect.get_annotations(base):
+            if name in fields:
+                owner.setdefault(name, base)
+    groups = []
+    for base in kind.__mro__:
+        own = [(name, types[name], copy.copy(fields[name])) for name in fields if owner[name] is base]
+        if own:
+            title = (inspect.getdoc(base) or base.__name__).splitlines()[0].rstrip(".")
+            space = {"_argument_group_name": title}
+            groups.append(dataclasses.make_dataclass(base.__name__, own, kw_only=True, namespace=space))
+    return groups
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def _unknown(found: str, known: Iterable[str]) -> str:
+    near = get_close_matches(found, list(known), n=1)
+    return f"there is no {found}" + (f"; is {near[0]} meant?" if near else "")
+
+
+def _settings_of(path: Path, kind: type[Any]) -> dict[str, Any]:
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a mapping of names to values, found {type(content).__name__}")
-    flags: list[str] = []
-    for name, value in content.items():
-        if value is None:
+    settings = {str(name).replace("-", "_"): value for name, value in content.items()}
+    known = _names(kind)
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"{path}: {_unknown(name, known)} (there are {', '.join(known)})")
+    return settings
+
+
+def _flags_of(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        if value in (None, [], {}):
             continue
-        flags.append(f"--{name}")
-        flags += _words_of(value)
-    return flags
+        if isinstance(value, (dict, list)):
+            yield from (f"--{name}", *_words_of(value))
+        else:
+            yield f"--{name}={_word(value)}"
 
 
-def _words_of(value: Any) -> list[str]:
+def _words_of(value: dict[str, Any] | list[Any]) -> list[str]:
     if isinstance(value, dict):
-        return [f"{key}={inner}" for key, inner in value.items()]
-    if isinstance(value, list):
-        return [str(inner) for inner in value]
-    return [str(value)]
+        return [f"{key}={_word(inner)}" for key, inner in value.items()]
+    return [_word(inner) for inner in value]
+
+
+def _word(value: Any) -> str:
+    # JSON is how key_values reads values, and how argparse wants truth values, null and numbers.
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -26,7 +26,7 @@ def test_groups_and_pairs() -> None:
                 possible = (before == start if pair == 0 else before < tags) and (
                     after == end if pair == length else after < tags
                 )
-                score = float(output.scores[index, pair, before, after])
+                score = output.scores[index, pair, before, after].item()
                 assert math.isfinite(score) if possible else score == -math.inf
     distribution = model.distribution(output)
     assert isinstance(distribution, LinearChainCRF)

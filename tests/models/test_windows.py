@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ def test_windows_cover_every_piece_and_overlap(pieces: int, room: int) -> None:
     assert covered == set(range(pieces))
     assert starts[0] == 0
     assert starts == sorted(set(starts))
-    assert all(later - earlier <= max(room // 2, 1) for earlier, later in zip(starts, starts[1:], strict=False))
+    assert all(later - earlier <= max(room // 2, 1) for earlier, later in pairwise(starts))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=25), st.integers(1, 15))

@@ -87,7 +87,7 @@ def pooled_chart(
     weights: Tensor | Sequence[float] | None = None,
     floor: float = 0.0,
 ) -> Tensor:
-    """Make the chart of a logarithmic opinion pool: its likeliest candidates, and the sources' best structures.
+    """Make the chart of an opinion pool: its likeliest candidates, and every source's best structure.
 
     Args:
         sources: distributions over one space.

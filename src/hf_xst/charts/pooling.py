@@ -105,7 +105,7 @@ def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:
     shapes = {tuple(source.scores.shape) for source in sources}
     if len(shapes) > 1:
         raise ValueError(
-            f"the sources' scores have shapes {sorted(shapes)}, expected one: bring them to one alphabet first"
+            f"the sources' scores have shapes {sorted(shapes)}; bring them to one alphabet first"
         )
     return torch.stack([group_log_marginals(source) for source in sources])
 

@@ -61,7 +61,7 @@ class _Problem:
         self.barrier = np.where(excluded, -np.inf, 0.0)
 
     def pooled(self, weights: Array) -> Array:
-        return np.einsum("s,msc->mc", weights, self.logs) + self.barrier
+        return np.asarray(np.einsum("s,msc->mc", weights, self.logs) + self.barrier)
 
     def value(self, weights: Array) -> float:
         return float(np.mean(logsumexp(self.pooled(weights), axis=-1) - self.gold_logs @ weights))

@@ -97,8 +97,8 @@ def _write(
 def _study(data: Path, arguments: DemoArguments) -> Study:
     names = [settings.name for settings in source_languages()]
     train = {"epochs": arguments.epochs, "patience": 5, "plateau": 3, "learning_rate": 3e-3, "batch_size": 32}
-    move = {"updates": arguments.updates, "eval_every": max(1, arguments.updates // 3), "batch_size": 32}
-    move |= {"learning_rate": 1e-3, "l2": 1e-3}
+    move: dict[str, float] = {"updates": arguments.updates, "eval_every": max(1, arguments.updates // 3)}
+    move |= {"batch_size": 32, "learning_rate": 1e-3, "l2": 1e-3}
     return Study(
         sources={name: {"train": f"{name}-train.conllu", "dev": f"{name}-dev.conllu"} for name in names},
         targets={TARGET: {part: f"{TARGET}-{file}.conllu" for part, file in _PARTS.items()}},

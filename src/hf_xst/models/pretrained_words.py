@@ -51,6 +51,7 @@ class PretrainedWords(nn.Module):
                 "encoder 'pretrained' needs encoder_config; build the model with from_encoder(...)"
             )
         settings = copy.deepcopy(config.encoder_config)
+        settings.pop("dtype", None)  # that of the whole model decides
         self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
         self._tokenizer: PreTrainedTokenizerFast | None = None
         self.frozen_layers = config.frozen_layers
@@ -221,7 +222,8 @@ class PretrainedWords(nn.Module):
     def describe_in(self, config: StructuredConfig) -> None:
         """Write into a configuration what is needed to build this encoder again."""
         nested = self.model.config.to_dict()
-        nested.pop("_name_or_path", None)  # may be a path of this machine
+        for name in ("_name_or_path", "dtype"):  # a path of this machine; a matter of the whole model
+            nested.pop(name, None)
         config.encoder_config = nested
         config.frozen_layers = self.frozen_layers
         config.max_pieces = self.max_pieces

@@ -38,10 +38,16 @@ class SentenceArguments:
     )
     data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
     split: str = option("Which part of the treebank, e.g. train, dev, dev[:500], train[90%:].", "train")
-    text: str | None = option(
-        "Sentences without annotation instead: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
-    )
     tagger: str | None = option("A tagger (folder or Hub id) whose tags replace those of the input.")
+
+
+@dataclass(kw_only=True)
+class TextArguments(SentenceArguments):
+    """Sentences without annotation."""
+
+    text: str | None = option(
+        "A file in the place of --treebank: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
+    )
 
 
 @dataclass(kw_only=True)
@@ -89,7 +95,7 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
 
 
 @dataclass(kw_only=True)
-class BuildChartsArguments(OutputArguments, SentenceArguments, VectorArguments):
+class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     """Make charts for unlabelled sentences from source models."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
@@ -160,7 +166,7 @@ class PredictArguments(VectorArguments):
 
 
 @dataclass(kw_only=True)
-class VoteArguments(OutputArguments, SentenceArguments, VectorArguments):
+class VoteArguments(OutputArguments, TextArguments, VectorArguments):
     """Combine source models without training: majority vote, or the pool decoded as it stands."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from torch import Tensor
 
 from hf_xst.charts import log_opinion_pool, stacked_log_marginals, threshold
 from hf_xst.charts.chart import thresholded_union
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.charts.storage import FORMAT_VERSION, chart_features, to_ragged, words_hash
 from hf_xst.console import progress
+from hf_xst.data.layout import rows_to_dataset
 from hf_xst.files import write_text, written_aside
 from hf_xst.models.base import Row
 
@@ -169,7 +169,7 @@ def build_shards(
             if name not in state["shards"] or not (output / "data" / name).exists():
                 made = list(in_batches((rows[i] for i in part), _advancing(make, advance), batch_words))
                 with written_aside(output / "data" / name) as aside:
-                    Dataset.from_list(made, features=features).to_parquet(str(aside))
+                    rows_to_dataset(made, features).to_parquet(str(aside))
                 state["shards"][name] = make.take_counts()
                 write_text(output / STATE_FILE, json.dumps(state))
             else:

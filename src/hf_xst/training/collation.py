@@ -38,7 +38,7 @@ class Collator:
         return ("words", *self.model.columns) if self.gold else ("words",)
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return `lengths`, the word tensors, and, where there is gold, `labels` (B, N, ...), `units` (B,)."""
+        """Return `lengths`, the word tensors, and with gold `labels` (B, N, ...) and `units` (B,)."""
         batch: dict[str, Any] = self.model.featurise(rows, words=self.states is None)
         if self.states is not None:
             batch["word_states"] = self.states.batch([row["words"] for row in rows])

@@ -56,7 +56,7 @@ def encoder_fingerprint(model: StructuredModel) -> str:
 def encode(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> Tensor:
     """Run a model's word encoder alone, in evaluation mode: (B, N, D) on the model's device."""
     was_training = model.training
-    model.eval()
+    model.train(False)
     lengths = torch.tensor([len(words) for words in sentences], device=model.device)
     features = model.encoder.featurise(sentences)
     states: Tensor = model.encoder.words(
@@ -168,7 +168,8 @@ class FrozenStates:
         lengths = content["lengths"]
         if lengths:
             states = load_file(folder / "states.safetensors")["states"]
-            store._states = dict(zip(lengths, states.split(list(lengths.values())), strict=True))
+            parts = torch.split(states, list(lengths.values()))
+            store._states = dict(zip(lengths, parts, strict=True))
         return store
 
 

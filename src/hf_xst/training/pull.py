@@ -19,8 +19,8 @@ START_FILE = "theta0.safetensors"
 class StartPull(TrainerCallback):
     """Add 2 * lambda * (theta - theta0) to the gradient once an update, after accumulation and clipping.
 
-    Only trainable parameters are pulled. `ChartTrainer` saves theta0 with every checkpoint and loads it when a
-    run is resumed.
+    Only trainable parameters are pulled. `ChartTrainer` saves theta0 with every checkpoint and loads it
+    when a run is resumed.
 
     Args:
         strength: lambda.

@@ -11,11 +11,19 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.data import WordVectors, load_treebank, prepare, read_unlabelled, read_vectors, treebank_files
+from hf_xst.data import (
+    WordVectors,
+    load_treebank,
+    prepare,
+    prepared_features,
+    read_unlabelled,
+    read_vectors,
+    treebank_files,
+)
 from hf_xst.data.folders import canonical_split
 from hf_xst.models.base import Row, StructuredModel
 
-from .arguments import SentenceArguments, VectorArguments
+from .arguments import TextArguments, VectorArguments
 from .inference import WINDOW, predict_rows
 from .sources import ready_model, weights_digest
 from .trainer import GOLD
@@ -61,19 +69,39 @@ def _place(text: str | None, total: int, default: int) -> int:
     return min(int(text), total)
 
 
+def needs_structure(columns: Sequence[str] | None) -> bool:
+    """Say whether gold for these columns is more than words and coarse tags, which any row has."""
+    return columns is None or not set(columns) <= set(prepared_features(gold=False))
+
+
 def gold_rows(
-    treebank: str, split: str, data: Sequence[str], *, faulty: Any = "error", **limits: Any
+    treebank: str,
+    split: str,
+    data: Sequence[str],
+    columns: Sequence[str] | None = None,
+    *,
+    faulty: Any = "error",
+    **limits: Any,
 ) -> tuple[Dataset, str]:
     """Load prepared rows with gold, and what the preparation reports.
+
+    Args:
+        treebank: see the commands.
+        split: the part, as for `split_of`.
+        data: folders of treebanks.
+        columns: the columns that matter; gold of others is neither read nor judged. All of them by default.
+        faulty: see `hf_xst.data.prepare`.
+        limits: length limits of `hf_xst.data.prepare`.
 
     Raises:
         ValueError: the part is not there, or no sentence of it is left.
     """
-    dataset, report = prepare(split_of(treebank, split, data), gold=True, faulty=faulty, **limits)
+    whole = split_of(treebank, split, data)
+    dataset, report = prepare(whole, gold=needs_structure(columns), faulty=faulty, **limits)
     return some(dataset, f"{treebank} {split}: {report}")
 
 
-def unlabelled_rows(arguments: SentenceArguments, **limits: Any) -> tuple[Dataset, str]:
+def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, str]:
     """Load prepared rows without gold from `--text` or `--treebank`, and what the preparation reports.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 import yaml
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel
 
 from hf_xst.charts.alphabet import Relabelling
@@ -27,7 +27,7 @@ _SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<path>[^@=]+)(?:@(?P<revision>[^@
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """Where a source model is: `NAME=PATH_OR_ID[@REVISION]`, the name by default the last part of the path."""
+    """Where a source model is: `NAME=PATH_OR_ID[@REVISION]`; without NAME, the last part of the path."""
 
     name: str
     path: str
@@ -64,7 +64,7 @@ class SourceSpec:
         return specs
 
     def public_id(self) -> str | None:
-        """Return the Hub id, or None for a local folder: local paths are never written into what is shared."""
+        """Return the Hub id, or None for a local folder: local paths do not belong into what is shared."""
         return None if Path(self.path).exists() else self.path
 
 
@@ -106,8 +106,7 @@ def ready_model(
 ) -> StructuredModel:
     """Load a model as `load_model` does for use without training: on the GPU if there is one."""
     model = load_model(path, revision, vectors)
-    model.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    return model
+    return nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def weights_digest(model: StructuredModel) -> str:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Sampler
 from transformers import EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput
 
-from hf_xst.metrics import score
+from hf_xst.metrics import MAIN_SCORES, score
 from hf_xst.models.base import Row, StructuredModel, StructuredOutput
 
 from .batches import BucketSampler, Filled, sentence_lengths
@@ -39,7 +39,8 @@ class StructuredTrainer(Trainer):
         train_dataset: prepared rows.
         eval_dataset: prepared rows with gold columns.
         kwargs: for `transformers.Trainer`. A `compute_metrics` gets the predicted columns as `predictions`
-            and the rows as `label_ids`; without one, heads and relations or coarse tags are scored.
+            and the rows as `label_ids`. Without one `hf_xst.metrics` scores what it knows; under a model's
+            main metric that it does not know stands the share of words with all columns right, in percent.
 
     Raises:
         ValueError: several GPUs would be driven by one process (the batches cannot be cut by sentence), or
@@ -152,7 +153,7 @@ class StructuredTrainer(Trainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> EvalLoopOutput:
-        """Predict whole structures; `predictions` of the result is a list of columns, one mapping a sentence."""
+        """Predict whole structures; the result's `predictions` are columns, one mapping a sentence."""
         model: nn.Module = self.bare_model
         if not self.accelerator._models:  # as Trainer does: mixed precision, but prepared once only
             model = self.accelerator.prepare_model(model, evaluation_mode=True)
@@ -200,20 +201,32 @@ class StructuredTrainer(Trainer):
             metrics["loss"] = sum(r["loss"] for r in records) / max(1, sum(r["units"] for r in records))
         if self.compute_metrics is not None:
             return metrics | self.compute_metrics(EvalPrediction(predictions=columns, label_ids=rows))  # type: ignore[arg-type]
-        wanted = self.bare_model.columns
-        if all(column in rows[0] for column in wanted):
-            found = score(columns, references(rows), wanted)
-            metrics |= {key: value for key, value in found.items() if isinstance(value, float)}
-        return metrics
+        wanted, main = self.bare_model.columns, self.bare_model.main_metric
+        if not all(column in rows[0] for column in wanted):
+            return metrics
+        if main not in MAIN_SCORES:
+            return metrics | {main: share_right(columns, rows, wanted)}
+        found = score(columns, references(rows), wanted)
+        return metrics | {key: value for key, value in found.items() if isinstance(value, float)}
 
 
 def references(rows: Any) -> Sequence[Row]:
-    """Return rows to score against: with gold in the place of input columns that predictions have replaced."""
+    """Return rows to score against: gold stands again where predictions have replaced an input column."""
     replaced = [column for column in rows[0] if column.startswith(GOLD)]
     if not replaced:
         found: Sequence[Row] = rows
         return found
     return [{**row, **{column.removeprefix(GOLD): row[column] for column in replaced}} for row in rows]
+
+
+def share_right(predictions: Sequence[Row], gold: Sequence[Row], columns: Sequence[str]) -> float:
+    """Return the share of words, in percent, for which all columns are predicted right."""
+    right = [
+        all(pair[0] == pair[1] for pair in pairs)
+        for row, other in zip(predictions, gold, strict=True)
+        for pairs in zip(*(zip(row[column], other[column], strict=True) for column in columns), strict=True)
+    ]
+    return 100.0 * sum(right) / max(1, len(right))
 
 
 def _check_columns(rows: Any, needed: Sequence[str]) -> None:

@@ -91,7 +91,7 @@ class ChartTrainer(StructuredTrainer):
         self._empty_names = list(dict.fromkeys([*self._empty_names, *met]))[:NAMED]
 
     def empty_sentences(self) -> tuple[int, list[str]]:
-        """Return how often a chart held no structure since training began, and the first such sentences' names.
+        """Return how often a chart held no structure since training began, and the first such sentences.
 
         Every process must ask; the answer is about all of them, while `empty_charts` counts one's own.
         """

@@ -59,7 +59,7 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
         """Score pairs of neighbours: (B, N+1, T+2, T+2), transition and the second one's emission."""
         emissions = at_least_single(self.emissions(self.dropout(states.mT).mT))
-        pairs = emissions[:, 1:, None, :] + at_least_single(self.transitions)
+        pairs = emissions[:, 1:, None, :] + self.transitions
         return pairs.masked_fill(~self._possible(lengths, pairs.shape[1]), -torch.inf)
 
     def _possible(self, lengths: Tensor, pairs: int) -> Tensor:

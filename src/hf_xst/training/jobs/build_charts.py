@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,23 @@ from datasets import Dataset, load_dataset
 from huggingface_hub import hf_hub_download
 
 from hf_xst.charts.storage import FORMAT_VERSION
-from hf_xst.console import console
 from hf_xst.data import WordVectors
 from hf_xst.files import write_text
+from hf_xst.models.base import StructuredModel
 
 from ..arguments import BuildChartsArguments
 from ..building import BuildCounts, ChartMaker, ChartSettings, build_shards
 from ..defaults import PUBLISHED
-from ..frozen import FrozenStates
-from ..runs import RunFolder, package_versions
+from ..frozen import shared_states as shared_states
+from ..runs import RunFolder, package_versions, say
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, joint_names, load_model, read_weights, weights_digest
+from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
 
 PROVENANCE = "provenance.json"
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
-    """Make charts and write them with their provenance; an interrupted run goes on.
+    """Make charts and write them with their provenance; an interrupted run goes on where it stopped.
 
     Args:
         arguments: see the class.
@@ -38,18 +39,6 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
-    specs = SourceSpec.parse_all(arguments.sources)
-    vectors = read_word_vectors(arguments)
-    models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
-    start = arguments.start or specs[0].name
-    if start not in models:
-        raise ValueError(f"--start is {start}, which is none of the sources: {', '.join(models)}")
-    first = models[start]
-    names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
-    limit = arguments.max_length or PUBLISHED[first.config.model_type].target_length
-    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=first.leading + first.trailing)
-    console.print(note)
-    rows = annotate(rows, arguments.tagger, vectors)
     settings = ChartSettings(
         arguments.rule,
         arguments.sigma,
@@ -57,12 +46,28 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
         read_weights(arguments.weights) if arguments.weights else None,
         arguments.keep_log_probs,
     )
+    specs = SourceSpec.parse_all(arguments.sources)
+    start = arguments.start or specs[0].name
+    if start not in [spec.name for spec in specs]:
+        raise ValueError(
+            f"--start is {start}, which is none of the sources: {', '.join(spec.name for spec in specs)}"
+        )
+    vectors = read_word_vectors(arguments)
+    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+    first = models[start]
+    names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
+    pool = SourcePool(models, names)
+    make = ChartMaker(pool, settings)
+    limit = arguments.max_length or PUBLISHED[first.config.model_type].target_length
+    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=first.leading + first.trailing)
+    say(note)
+    rows = annotate(rows, arguments.tagger, vectors)
     provenance = _provenance(specs, models, start, names, settings, vectors, arguments)
     folder = RunFolder(arguments.output, arguments)
-    pool = SourcePool(models, names, shared_states(models, rows))
     counts = build_shards(
-        rows, ChartMaker(pool, settings), folder.path, provenance, batch_words=arguments.batch_words
+        rows, make, folder.path, _identity(provenance, models), batch_words=arguments.batch_words
     )
+    folder.begin()
     _report(counts)
     provenance |= {
         "sentences": note.split(": ", 1)[-1],
@@ -73,23 +78,9 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     return provenance
 
 
-def shared_states(models: Any, rows: Dataset) -> dict[str, FrozenStates | None]:
-    """Encode the sentences once for all models that have one frozen encoder."""
-    by_print: dict[str, FrozenStates] = {}
-    found: dict[str, FrozenStates | None] = {}
-    for name, model in models.items():
-        states = FrozenStates.of(model)
-        if states is not None:
-            states = by_print.setdefault(states.fingerprint, states)
-            states.add(model, rows["words"])
-        found[name] = states
-    # One model alone gains nothing from a store that holds all of its corpus.
-    return found if len(models) > 1 else {}
-
-
 def _provenance(
     specs: list[SourceSpec],
-    models: Any,
+    models: Mapping[str, StructuredModel],
     start: str,
     names: list[str],
     settings: ChartSettings,
@@ -119,18 +110,26 @@ def _provenance(
     }
 
 
+def _identity(provenance: Mapping[str, Any], models: Mapping[str, StructuredModel]) -> dict[str, Any]:
+    """Name all that the charts depend on beside the sentences: also how each model's weights are used."""
+    configurations = {name: model.config.to_diff_dict() for name, model in models.items()}
+    for configuration in configurations.values():
+        configuration.pop("transformers_version", None)
+    return {**provenance, "configurations": configurations}
+
+
 def _report(counts: BuildCounts) -> None:
-    console.print(
-        f"{counts.sentences} sentences, {counts.kept / max(1, counts.groups):.2f} candidates kept a group"
-    )
+    say(f"{counts.sentences} sentences, {counts.kept / max(1, counts.groups):.2f} candidates kept a group")
     if counts.without_support:
-        console.print(
-            f"[yellow]{counts.without_support} groups in which the sources share no support keep their best only"
+        say(
+            f"{counts.without_support} groups in which the sources share no support keep their best only",
+            "yellow",
         )
     for name, mass in counts.dropped_mass.items():
-        console.print(
-            f"[yellow]{name}: {mass:.1f} expected candidates ({mass / max(1, counts.groups):.2%}) have labels that "
-            "the charts lack and were dropped; --labels union keeps them"
+        say(
+            f"{name}: {mass:.1f} expected candidates ({mass / max(1, counts.groups):.2%}) have labels that "
+            "the charts lack and were dropped; --labels union keeps them",
+            "yellow",
         )
 
 
@@ -138,23 +137,42 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[s
     """Load charts and their provenance from a folder or the Hub.
 
     Raises:
-        ValueError: there are no charts, or their format is newer than this package.
+        ValueError: there are no charts, some are missing, or their format is newer than this package.
     """
     folder = Path(path)
-    if folder.is_dir():
-        place = folder / PROVENANCE
-        if not place.exists():
-            raise ValueError(
-                f"{path} has no {PROVENANCE}: build-charts has not finished there (run it again)"
-            )
-        files = sorted(str(file) for file in (folder / "data").glob("train-*.parquet"))
-        rows = load_dataset("parquet", data_files={"train": files}, split="train")
-    else:
-        place = Path(hf_hub_download(path, PROVENANCE, repo_type="dataset", revision=revision))
-        rows = load_dataset(path, revision=revision, split="train")
+    rows, place = _local_charts(folder) if folder.is_dir() else _hub_charts(path, revision)
     provenance: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     if provenance["format_version"] > FORMAT_VERSION:
         raise ValueError(
-            f"{path} has format {provenance['format_version']}, this package reads up to {FORMAT_VERSION}; update it"
+            f"{path} has format {provenance['format_version']}, this package reads formats up to "
+            f"{FORMAT_VERSION}; update it"
+        )
+    expected = provenance["counts"]["sentences"]
+    if len(rows) != expected:
+        raise ValueError(
+            f"{path} holds charts of {len(rows)} sentences, but {expected} were made; files are missing or "
+            "of another run: copy the folder again, or repeat the command that made it"
         )
     return rows, provenance
+
+
+def _local_charts(folder: Path) -> tuple[Dataset, Path]:
+    place = folder / PROVENANCE
+    files = sorted(str(file) for file in (folder / "data").glob("train-*.parquet"))
+    if not place.exists() or not files:
+        lacking = PROVENANCE if not place.exists() else "data/train-*.parquet"
+        raise ValueError(
+            f"{folder} has no {lacking}: build-charts has not ended there (repeat it), or it holds no charts"
+        )
+    return load_dataset("parquet", data_files={"train": files}, split="train"), place
+
+
+def _hub_charts(path: str, revision: str | None) -> tuple[Dataset, Path]:
+    try:
+        place = Path(hf_hub_download(path, PROVENANCE, repo_type="dataset", revision=revision))
+        return load_dataset(path, revision=revision, split="train"), place
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no charts {path}: it is neither a folder on this machine nor a data set with charts within "
+            "reach on the Hub; check the spelling, and for the Hub the network, the login and HF_HUB_OFFLINE"
+        ) from error

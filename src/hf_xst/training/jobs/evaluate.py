@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.console import console
 from hf_xst.data import prepare, read_conllu
 from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.metrics import score
+from hf_xst.models.base import Row
 
 from ..arguments import EvaluateArguments
 from ..inference import predict_rows
-from ..runs import RunFolder, summary
-from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import load_model
+from ..runs import RunFolder, say, summary
+from ..sentences import annotate, gold_rows, needs_structure, read_word_vectors
+from ..sources import ready_model
 
 
 def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
-    """Score and write OUTPUT/scores.json.
+    """Score and write OUTPUT/run/scores.json; a model's own folder may be the output.
 
     Args:
         arguments: see the class.
@@ -34,26 +35,41 @@ def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
         raise ValueError("give --treebank: scores need gold annotation")
     if (arguments.model is None) == (arguments.predictions is None):
         raise ValueError("give either --model or --predictions")
-    gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data)
-    console.print(note)
-    found, columns = _predicted(arguments, gold)
+    found, gold, columns, note = _of_file(arguments) if arguments.model is None else _of_model(arguments)
     scores: dict[str, Any] = score(found, gold, columns)
-    folder = RunFolder(arguments.output, arguments)
+    folder = RunFolder(arguments.output, arguments, prefix="evaluate-")
+    folder.begin()
     folder.write_json("scores.json", {"data": note, "columns": list(columns), **scores})
     summary(f"{arguments.model or arguments.predictions} on {note}", scores)
     return scores
 
 
-def _predicted(arguments: EvaluateArguments, gold: Dataset) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    if arguments.predictions is not None:
-        wanted = tuple(arguments.columns)
-        needs_gold = any(column not in ("words", "upos", "sent_id") for column in wanted)
-        rows, _ = prepare(
-            sentences_to_dataset(read_conllu(arguments.predictions)), gold=needs_gold, single_root=False
-        )
-        return [{column: row[column] for column in wanted} for row in rows], wanted
+Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str]
+
+
+def _of_file(arguments: EvaluateArguments) -> Compared:
+    assert arguments.predictions is not None
+    wanted = tuple(arguments.columns)
+    gold, note = _gold(arguments, wanted)
+    rows, _ = prepare(
+        sentences_to_dataset(read_conllu(arguments.predictions)),
+        gold=needs_structure(wanted),
+        single_root=False,
+    )
+    return rows.select_columns(list(wanted)), gold, wanted, note
+
+
+def _of_model(arguments: EvaluateArguments) -> Compared:
     assert arguments.model is not None
     vectors = read_word_vectors(arguments)
-    model = load_model(arguments.model, arguments.revision, vectors)
+    model = ready_model(arguments.model, arguments.revision, vectors)
+    gold, note = _gold(arguments, model.columns)
     rows = annotate(gold, arguments.tagger, vectors)
-    return list(predict_rows(model, rows, batch_words=arguments.batch_words)), model.columns
+    return list(predict_rows(model, rows, batch_words=arguments.batch_words)), gold, model.columns, note
+
+
+def _gold(arguments: EvaluateArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
+    assert arguments.treebank is not None
+    gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, columns)
+    say(note)
+    return gold, note

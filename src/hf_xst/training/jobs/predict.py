@@ -14,8 +14,8 @@ from hf_xst.models.base import StructuredModel
 
 from ..arguments import PredictArguments
 from ..inference import predict_rows
-from ..sentences import annotated, read_word_vectors
-from ..sources import load_model
+from ..sentences import annotated, load_annotator, read_word_vectors
+from ..sources import ready_model
 
 ANNOTATOR_FOLDER = "tagger"
 
@@ -30,11 +30,11 @@ def predict(arguments: PredictArguments) -> None:
         ValueError: the model reads tags, the input has none, and no tagger is at hand.
     """
     vectors = read_word_vectors(arguments)
-    model = load_model(arguments.model, arguments.revision, vectors)
+    model = ready_model(arguments.model, arguments.revision, vectors)
     annotator = _annotator(arguments, model, vectors)
     source = sys.stdin.buffer if arguments.input == "-" else arguments.input
     form = "conllu" if arguments.input == "-" and arguments.format is None else arguments.format
-    sentences = iterate_unlabelled(source, format=form)  # type: ignore[arg-type]
+    sentences = iterate_unlabelled(source, format=form)
     target: Any = sys.stdout if arguments.output == "-" else arguments.output
     with progress("predicting", None) as advance:
         found = predicted_sentences(model, sentences, annotator, arguments.batch_words)
@@ -76,10 +76,10 @@ def _annotator(
     arguments: PredictArguments, model: StructuredModel, vectors: WordVectors | None
 ) -> StructuredModel | None:
     if arguments.tagger is not None:
-        return load_model(arguments.tagger, None, vectors)
+        return load_annotator(arguments.tagger, vectors)
     beside = Path(arguments.model) / ANNOTATOR_FOLDER
     if len(model.input_columns) > 1 and beside.is_dir():
-        return load_model(str(beside), None, vectors)
+        return load_annotator(str(beside), vectors)
     return None
 
 

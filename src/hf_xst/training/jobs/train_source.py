@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
 from typing import Any
 
 from datasets import Dataset
-from transformers import EarlyStoppingCallback, set_seed
+from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
-from hf_xst.console import console
 from hf_xst.data import hold_out, prepare
 from hf_xst.models import BiaffineParser, BiaffineParserConfig, CrfTagger, CrfTaggerConfig
 from hf_xst.models.base import StructuredModel
 
 from ..arguments import TrainSourceArguments
 from ..defaults import SOURCE_LEARNING_RATE
-from ..loop import key_values, kept_states, train_and_save, training_arguments
-from ..runs import RunFolder, say_if_alone, summary
-from ..sentences import annotate, gold_rows, read_word_vectors, split_of
+from ..loop import kept_states, key_values, train_and_save, training_arguments
+from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
+from ..sentences import annotate, has_split, needs_structure, read_word_vectors, some, split_of
 from ..supervised import SupervisedTrainer
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
@@ -28,6 +29,9 @@ KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
 def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     """Train, evaluate on the development part, and save.
 
+    Repeated after an interruption, it goes on where it stopped and ends with the same model; once finished,
+    it returns its results without doing anything.
+
     Args:
         arguments: see the class.
 
@@ -35,40 +39,31 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
         The development scores.
 
     Raises:
-        ValueError: no treebank, or not exactly one of vectors and encoder is given.
+        ValueError: no treebank, not exactly one of vectors and encoder is given, or OUTPUT holds another run.
     """
+    folder = RunFolder(arguments.output, arguments)
+    finished = folder.finished()
+    if finished is not None:
+        return dict(finished["dev"])
     set_seed(arguments.seed)
-    model_class, _ = KINDS[arguments.task]
-    train, dev, notes = _data(arguments, model_class)
+    train, dev, notes = _data(arguments)
     model = _fresh_model(arguments, train)
     if arguments.tagger is not None:
+        if set(model.columns) <= {"upos"}:
+            raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
         vectors = read_word_vectors(arguments)
-        train, dev = (annotate(rows, arguments.tagger, vectors) for rows in (train, dev))
-    metric = f"eval_{model.main_metric}"
-    states = kept_states(model, arguments, [train, dev])
-    folder = RunFolder(arguments.output, arguments)
-    settings = training_arguments(
-        folder,
-        arguments,
-        arguments.seed,
-        learning_rate=arguments.learning_rate or SOURCE_LEARNING_RATE,
-        lr_scheduler_type="reduce_lr_on_plateau",
-        lr_scheduler_kwargs={"mode": "max", "factor": 0.5, "patience": arguments.plateau},
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        logging_strategy="epoch",
-        load_best_model_at_end=True,
-        metric_for_best_model=metric,
-        greater_is_better=True,
-    )
+        train = annotate(train, arguments.tagger, vectors)
+        dev = annotate(dev, arguments.tagger, vectors, keep_gold=True)
+    settings = _settings(arguments, folder, f"eval_{model.main_metric}")
     say_if_alone(settings.world_size)
-    folder.is_main = settings.process_index == 0
+    folder.begin(is_main=settings.process_index == 0)
+    states = kept_states(model, arguments, [train, dev])
     stop = EarlyStoppingCallback(arguments.patience)
     trainer = SupervisedTrainer(model, settings, train, dev, states, callbacks=[stop])
     train_and_save(trainer, folder)
     scores: dict[str, float] = trainer.evaluate()
     folder.write_json(
-        "results.json",
+        RESULTS,
         {
             "data": notes,
             "train_sentences": len(train),
@@ -82,53 +77,71 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     return scores
 
 
-def _data(
-    arguments: TrainSourceArguments, model: type[StructuredModel]
-) -> tuple[Dataset, Dataset, list[str]]:
+def _settings(arguments: TrainSourceArguments, folder: RunFolder, metric: str) -> TrainingArguments:
+    rate = arguments.learning_rate
+    return training_arguments(
+        folder,
+        arguments,
+        arguments.seed,
+        learning_rate=SOURCE_LEARNING_RATE if rate is None else rate,
+        lr_scheduler_type="reduce_lr_on_plateau",
+        # torch halves when there have been more bad epochs than its patience; any rise counts as better.
+        lr_scheduler_kwargs={
+            "mode": "max",
+            "factor": 0.5,
+            "patience": max(0, arguments.plateau - 1),
+            "threshold": 0.0,
+        },
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        logging_strategy="epoch",
+        load_best_model_at_end=True,
+        metric_for_best_model=metric,
+        greater_is_better=True,
+    )
+
+
+def _data(arguments: TrainSourceArguments) -> tuple[Dataset, Dataset, list[str]]:
+    """Load the training and the development part, and what became of their sentences."""
     if arguments.treebank is None:
         raise ValueError("give --treebank: a source model is trained on gold annotation")
+    model_class, _ = KINDS[arguments.task]
+    ready = partial(prepare, gold=needs_structure((model_class.label_column,)), faulty=arguments.faulty)
     raw = split_of(arguments.treebank, arguments.split, arguments.data)
-    notes = []
-    dev = _dev(arguments, notes)
-    if dev is None:
-        raw, held_out = hold_out(raw)
-        dev, report = prepare(held_out, gold=True, faulty=arguments.faulty)
-        notes.append(f"held out from the end of {arguments.treebank} {arguments.split}: {report}")
-    train, report = prepare(
-        raw,
-        gold=True,
-        faulty=arguments.faulty,
-        max_length=arguments.max_length,
-        added_tokens=model.leading + model.trailing,
-    )
-    notes.append(f"{arguments.treebank} {arguments.split}: {report}")
-    for note in notes:
-        console.print(note)
-    return train, dev, notes
-
-
-def _dev(arguments: TrainSourceArguments, notes: list[str]) -> Dataset | None:
     treebank = arguments.dev_treebank or arguments.treebank
-    assert treebank is not None
-    try:
-        dev, note = gold_rows(treebank, arguments.dev_split, arguments.data, faulty=arguments.faulty)
-    except ValueError:
-        if arguments.dev_treebank is not None:
-            raise
-        return None
-    notes.append(note)
-    return dev
+    if arguments.dev_treebank is not None or has_split(treebank, arguments.dev_split, arguments.data):
+        held, name = (
+            split_of(treebank, arguments.dev_split, arguments.data),
+            f"{treebank} {arguments.dev_split}",
+        )
+    else:
+        raw, held = hold_out(raw)
+        name = f"held out from the end of {arguments.treebank} {arguments.split}"
+    added = model_class.leading + model_class.trailing
+    dev, report = ready(held)
+    notes = [f"{name}: {report}"]
+    train, report = ready(raw, max_length=arguments.max_length, added_tokens=added)
+    notes.append(f"{arguments.treebank} {arguments.split}: {report}")
+    for rows, note in zip((dev, train), notes, strict=True):
+        some(rows, note)
+        say(note)
+    return train, dev, notes
 
 
 def _fresh_model(arguments: TrainSourceArguments, train: Dataset) -> StructuredModel:
     model_class, config_class = KINDS[arguments.task]
-    given = key_values(arguments.model)
-    settings = model_class.settings_from_rows(train, given.get("column"))
+    if (arguments.encoder is None) == (arguments.vectors is None):
+        raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
+    given = key_values(arguments.model, {field.name for field in dataclasses.fields(config_class)})
+    column = given.get("column", model_class.label_column)
+    if column not in train.column_names:
+        raise ValueError(
+            f"--model column={column}: prepared rows have the columns {', '.join(train.column_names)}"
+        )
+    settings = model_class.settings_from_rows(train, column)
     config = config_class(
         **(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | given)
     )
-    if (arguments.encoder is None) == (arguments.vectors is None):
-        raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
     if arguments.encoder is not None:
         hub = {"revision": arguments.encoder_revision} if arguments.encoder_revision else {}
         return model_class.from_encoder(config, arguments.encoder, layers=arguments.encoder_layers, **hub)

@@ -9,7 +9,6 @@ import torch
 from datasets import Dataset
 
 from hf_xst.charts import pool
-from hf_xst.console import console
 from hf_xst.data import write_conllu
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.metrics import score
@@ -17,10 +16,9 @@ from hf_xst.models.base import Row
 
 from ..arguments import VoteArguments
 from ..inference import in_batches
-from ..runs import RunFolder, summary
+from ..runs import RunFolder, say, summary
 from ..sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, joint_names, load_model, read_weights
-from .build_charts import shared_states
+from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model
 
 
 def vote(arguments: VoteArguments) -> dict[str, Any]:
@@ -30,19 +28,24 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
         arguments: see the class.
 
     Returns:
-        The scores; empty where there is no gold.
+        The scores; empty for unlabelled text.
+
+    Raises:
+        ValueError: the sources, their weights or the sentences do not fit.
     """
+    by_name = read_weights(arguments.weights) if arguments.weights else None
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
-    models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
-    rows, note = _rows(arguments)
-    console.print(note)
-    rows = annotate(rows, arguments.tagger, vectors)
-    sources = SourcePool(models, joint_names(list(models.values())), shared_states(models, rows))
-    by_name = read_weights(arguments.weights) if arguments.weights else None
+    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+    sources = SourcePool(models, joint_names(list(models.values())))
     weights = sources.weights(by_name)
+    columns = next(iter(models.values())).columns
+    gold, note = _rows(arguments, columns)
+    say(note)
+    rows = annotate(gold, arguments.tagger, vectors)
     found = combined(sources, rows, arguments.rule, weights, arguments.floor, arguments.batch_words)
     folder = RunFolder(arguments.output, arguments)
+    folder.begin()
     write_conllu(
         (
             ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).replaced(columns)
@@ -50,10 +53,9 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
         ),
         folder.path / "predictions.conllu",
     )
-    columns = next(iter(models.values())).columns
-    if not all(column in rows.column_names for column in columns):
+    if arguments.text is not None:
         return {}
-    scores: dict[str, Any] = score(found, rows, columns)
+    scores: dict[str, Any] = score(found, gold, columns)
     folder.write_json("scores.json", {"data": note, **scores})
     summary(f"{arguments.rule} of {', '.join(models)}", scores)
     return scores
@@ -91,7 +93,7 @@ def combined(
     return list(in_batches(rows, run, batch_words))
 
 
-def _rows(arguments: VoteArguments) -> tuple[Dataset, str]:
+def _rows(arguments: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
     if arguments.text is None and arguments.treebank is not None:
-        return gold_rows(arguments.treebank, arguments.split, arguments.data)
+        return gold_rows(arguments.treebank, arguments.split, arguments.data, columns)
     return unlabelled_rows(arguments)

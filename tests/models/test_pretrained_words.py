@@ -1,0 +1,308 @@
+"""Encoder B: pieces pooled to words, whatever the tokenizer does to them and however long a sentence is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import (
+    TAGS,
+    byte_tokenizer,
+    loud,
+    piece_tokenizer,
+    save_bert,
+    save_encoder,
+    save_roberta,
+    save_xlm_roberta,
+    sentence_tokenizer,
+    tagger_config,
+)
+from torch import Tensor
+from torch.testing import assert_close
+from transformers import AutoModel, AutoTokenizer, BertConfig, GPT2Config
+
+from hf_xst import CrfTagger
+from hf_xst.data import read_conllu
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.windows import window_starts
+
+ROOM = 18  # 20 pieces less [CLS] and [SEP]
+
+
+def model_over(folder: Path, **changes: object) -> CrfTagger:
+    layers = changes.pop("layers", None)
+    return CrfTagger.from_encoder(tagger_config(context_layers=0, **changes), folder, layers=layers).eval()
+
+
+def word_states(model: CrfTagger, sentences: list[list[str]]) -> Tensor:
+    words = model.encoder.words
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    with torch.no_grad():
+        return words(lengths, **words.featurise(sentences))
+
+
+def piece_states(folder: Path, ids: list[int]) -> Tensor:
+    with torch.no_grad():
+        return AutoModel.from_pretrained(folder).eval()(torch.tensor([ids])).last_hidden_state[0]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+@pytest.mark.parametrize("save", [save_bert, save_xlm_roberta], ids=["bert", "xlm-roberta"])
+def test_a_short_sentence_is_what_the_encoder_says(
+    tmp_path: Path, save: Callable[[Path], Path], pooling: str
+) -> None:
+    folder, words = save(tmp_path), ["the", "dog", "a", "sees"]
+    encoded = AutoTokenizer.from_pretrained(folder)([words], is_split_into_words=True)
+    states = piece_states(folder, encoded["input_ids"][0])
+    got = word_states(model_over(folder, piece_pooling=pooling), [words])[0]
+    for index in range(4):
+        pieces = [place for place, word in enumerate(encoded.word_ids(0)) if word == index]
+        expected = states[pieces].mean(0) if pooling == "mean" else states[pieces[0]]
+        assert_close(got[index], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_long_sentence_is_read_in_windows_each_word_where_it_is_most_central(bert: Path) -> None:
+    words = ["abcdefg", "hij", "k", "lmnopqrstu", "v"] * 5  # 22 pieces a round
+    ids = AutoTokenizer.from_pretrained(bert)([words], is_split_into_words=True, add_special_tokens=False)
+    starts = window_starts(len(ids["input_ids"][0]), ROOM)
+    windows = [
+        piece_states(bert, [2, *ids["input_ids"][0][start : start + ROOM], 3])[1:-1] for start in starts
+    ]
+    got = word_states(model_over(bert), [words])[0]
+    for index, word in enumerate(words):
+        places = [place for place, owner in enumerate(ids.word_ids(0)) if owner == index]
+        middle, chosen = sum(places) / len(places), []
+        for place in places:
+            aim = place if len(word) > ROOM // 2 else middle
+            gap = [abs(start + (ROOM - 1) / 2 - aim) for start in starts]
+            window = gap.index(min(gap))
+            chosen.append(windows[window][place - starts[window]])
+        assert_close(got[index], torch.stack(chosen).mean(0), atol=1e-5, rtol=1e-5)
+
+
+def test_windows_stay_within_the_limit_and_every_word_has_a_state(tmp_path: Path, shared: Callable) -> None:
+    long, short = [s.words for s in read_conllu(shared("fieldcases", "files", "p14_long_sentence.conllu"))]
+    assert (len(long), len(short)) == (240, 2)
+    tokenizer = piece_tokenizer(model_max_length=512)
+    model = model_over(save_encoder(tmp_path, BertConfig, tokenizer, max_position_embeddings=64))
+    features = model.encoder.words.featurise([long, short])
+    assert features["input_ids"].shape[1] == 64
+    states = word_states(model, [long, short])
+    assert states[0].any(-1).all()
+    assert states[1, :2].any(-1).all()
+    assert not states[1, 2:].any()
+    found = model.predict([{"words": long}, {"words": short}])
+    assert [len(columns["upos"]) for columns in found] == [240, 2]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_batch_mates_do_not_matter(bert: Path, pooling: str) -> None:
+    model = model_over(bert, piece_pooling=pooling)
+    sentences = [["dog"], ["abcdefghijk"] * 9, ["the", "x"], ["abcdefghijklmnopqrstuvwxyz"]]
+    together = word_states(model, sentences)
+    for index, words in enumerate(sentences):
+        alone = word_states(model, [words])[0]
+        assert_close(together[index, : len(words)], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_a_word_without_pieces_is_unknown_and_moves_nobody(bert: Path, shared: Callable) -> None:
+    model = model_over(bert)
+    places = [2, 1, 1]
+    path = shared("fieldcases", "files", "p13_zero_subwords.conllu")
+    for sentence, odd in zip(read_conllu(path), places, strict=True):
+        words = [word.lower() if word.isascii() else word for word in sentence.words]
+        states = word_states(model, [words])[0]
+        assert not states[odd].any()
+        without = word_states(model, [[*words[:odd], *words[odd + 1 :]]])[0]
+        assert_close(torch.cat([states[:odd], states[odd + 1 :]]), without, atol=1e-5, rtol=1e-5)
+        lengths = torch.tensor([len(words)])
+        encoded = model.encoder(lengths, model.encoder.featurise([words]))[0, 1:-1]
+        assert_close(encoded[odd], model.encoder.special_vectors[0])
+        assert len(model.predict([{"words": words}])[0]["upos"]) == len(words)
+
+
+@pytest.mark.parametrize("sentences", [[["\u200f"]], [["\u200f", ""], ["dog"]], [["", ""], [""]]])
+def test_sentences_of_nothing_but_such_words(bert: Path, sentences: list[list[str]]) -> None:
+    model = loud(model_over(bert)).train()
+    output = model(words=sentences, labels=torch.zeros(len(sentences), 2 - (len(sentences[0]) == 1)).long())
+    assert output.loss.isfinite()
+    output.loss.backward()
+    assert model.encoder.special_vectors.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("make", [piece_tokenizer, sentence_tokenizer], ids=["wordpiece", "unigram"])
+def test_no_text_spells_a_special_piece(tmp_path: Path, make: Callable) -> None:
+    folder = save_encoder(tmp_path, BertConfig, make(model_max_length=20))
+    words = model_over(folder).encoder.words
+    text = ["</s>", "[SEP]", "a<pad>b", "[PAD]", "x"]
+    features = words.featurise([text])
+    used = features["input_ids"][features["piece_slots"] >= 0].tolist()
+    special = set(words.tokenizer.all_special_ids) - {words.tokenizer.unk_token_id}
+    assert not special & set(used)
+    assert set(features["piece_slots"].flatten().tolist()) == {-1, 0, 1, 2, 3, 4}
+
+
+def test_truncation_and_padding_of_the_tokenizer_file_are_not_ours(tmp_path: Path) -> None:
+    tokenizer = piece_tokenizer(model_max_length=20)
+    tokenizer.backend_tokenizer.enable_truncation(6)
+    tokenizer.backend_tokenizer.enable_padding(length=6)
+    words = model_over(save_encoder(tmp_path, BertConfig, tokenizer)).encoder.words
+    features = words.featurise([["abcdefghij", "k"], ["a"]])
+    assert (features["piece_slots"] >= 0).sum(1).tolist() == [11, 1]
+    assert features["attention_mask"].sum(1).tolist() == [13, 3]
+
+
+def test_byte_level_words_have_the_space_before_them(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "encoder", GPT2Config, byte_tokenizer(), n_layer=2, n_head=2, n_embd=16)
+    model = model_over(folder, labels=TAGS)
+    model.save_pretrained(tmp_path / "model")
+    for one in (model, CrfTagger.from_pretrained(tmp_path / "model")):
+        ids = one.encoder.words.featurise([["ab", "c"]])["input_ids"]
+        assert one.encoder.words.tokenizer.convert_ids_to_tokens(ids[0].tolist()) == ["Ġa", "b", "Ġc"]
+
+
+@pytest.mark.parametrize(
+    ("save", "limit"),
+    [(save_bert, 20), (save_roberta, 15), (save_xlm_roberta, 18)],
+    ids=["bert", "roberta", "xlm-roberta"],
+)
+def test_limit_is_what_the_encoder_has_positions_for(
+    tmp_path: Path, save: Callable[..., Path], limit: int
+) -> None:
+    # Padding is piece 1 in the two RoBERTa-like encoders, so that two positions are never used.
+    positions = {"max_position_embeddings": limit + 2} if save is not save_bert else {}
+    model = model_over(save(tmp_path, **positions))
+    assert model.config.max_pieces == limit
+    features = model.encoder.words.featurise([["abcdefghij"] * 10])
+    assert features["input_ids"].shape[1] == limit
+    assert word_states(model, [["abcdefghij"] * 10]).isfinite().all()
+
+
+def test_a_lower_limit_is_kept_and_one_without_room_refused(bert: Path) -> None:
+    assert model_over(bert, max_pieces=7).encoder.words.featurise([["ab"] * 30])["input_ids"].shape[1] == 7
+    with pytest.raises(ValueError, match="max_pieces is 2, and the tokenizer adds 2 pieces"):
+        model_over(bert, max_pieces=2).predict([{"words": ["a"]}])
+
+
+# -- what is trained --------------------------------------------------------------------------------------
+
+
+def trained_parts(model: CrfTagger) -> set[str]:
+    model.train()
+    output = model(words=[["the", "dog"]], labels=torch.tensor([[0, 1]]))
+    output.loss.backward()
+    parts = set()
+    for name, parameter in model.encoder.words.model.named_parameters():
+        if parameter.grad is not None and parameter.grad.any():
+            assert parameter.requires_grad
+            parts.add(name.split(".")[2] if name.startswith("encoder.layer.") else name.split(".")[0])
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("frozen", "parts"), [(-1, set()), (0, {"embeddings", "0", "1"}), (1, {"1"}), (2, set())]
+)
+def test_gradients_flow_where_they_should(bert: Path, frozen: int, parts: set[str]) -> None:
+    model = loud(model_over(bert, frozen_layers=frozen))
+    assert model.encoder.words.is_frozen == (not parts)
+    assert trained_parts(model) == parts
+
+
+def test_what_comes_behind_the_layers_is_trained_with_them(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path, GPT2Config, byte_tokenizer(), n_layer=2, n_head=2, n_embd=16)
+    model = model_over(folder, frozen_layers=1).encoder.words.model
+    trained = {name.partition(".")[0] for name, p in model.named_parameters() if p.requires_grad}
+    assert trained == {"h", "ln_f"}
+    assert not any(parameter.requires_grad for parameter in model.h[0].parameters())
+
+
+def test_more_frozen_layers_than_there_are(bert: Path) -> None:
+    with pytest.raises(ValueError, match="frozen_layers is 3; the encoder has 2 layers"):
+        model_over(bert, frozen_layers=3)
+
+
+@pytest.mark.parametrize("frozen", [-1, 0])
+def test_a_frozen_encoder_has_no_dropout_in_training(bert: Path, frozen: int) -> None:
+    model = model_over(bert, frozen_layers=frozen).train()
+    twice = [word_states(model, [["the", "dog"]]) for _ in range(2)]
+    assert torch.equal(*twice) == (frozen == -1)
+    model.eval()
+    assert torch.equal(*(word_states(model, [["the", "dog"]]) for _ in range(2)))
+
+
+def test_freezing_while_training_takes_the_dropout_out(bert: Path) -> None:
+    words = model_over(bert, frozen_layers=-1).train().encoder.words
+    words.freeze(False)
+    assert words.model.training
+    words.freeze()
+    assert not words.model.training
+
+
+# -- which encoder ----------------------------------------------------------------------------------------
+
+
+def test_first_layers_alone(bert: Path) -> None:
+    model = model_over(bert, layers=1)
+    whole = AutoModel.from_pretrained(bert).eval()
+    ids = torch.tensor([[2, 5, 6, 3]])
+    expected = whole(ids, output_hidden_states=True).hidden_states[1]
+    assert_close(model.encoder.words.model(ids).last_hidden_state, expected)
+    assert model.config.encoder_config["num_hidden_layers"] == 1
+
+
+@pytest.mark.parametrize("layers", [0, 3])
+def test_layers_that_are_not_there(bert: Path, layers: int) -> None:
+    with pytest.raises(ValueError, match=f"has 2 layers; found {layers} to keep"):
+        model_over(bert, layers=layers)
+
+
+def test_the_pooler_is_left_out_and_the_weights_are_the_encoder_s(bert: Path) -> None:
+    model, whole = model_over(bert), AutoModel.from_pretrained(bert).state_dict()
+    own = model.encoder.words.model.state_dict()
+    assert not any("pooler" in name for name in own)
+    assert all(torch.equal(value, whole[name]) for name, value in own.items())
+    assert "_name_or_path" not in model.config.encoder_config
+
+
+def test_an_encoder_that_lacks_weights_is_refused(bert: Path, tmp_path: Path) -> None:
+    whole = AutoModel.from_pretrained(bert)
+    state = {name: value for name, value in whole.state_dict().items() if ".layer.1.attention" not in name}
+    whole.save_pretrained(tmp_path, state_dict=state)
+    piece_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"lack 10 of its weights \(encoder\.layer\.1\.attention"):
+        model_over(tmp_path)
+
+
+def test_an_encoder_in_pickled_form_is_refused(bert: Path, tmp_path: Path) -> None:
+    AutoModel.from_pretrained(bert).config.save_pretrained(tmp_path)
+    piece_tokenizer().save_pretrained(tmp_path)
+    torch.save(AutoModel.from_pretrained(bert).state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        model_over(tmp_path)
+
+
+def test_a_configuration_alone_has_no_tokenizer(bert: Path) -> None:
+    fresh = CrfTagger(model_over(bert).config)
+    assert isinstance(fresh.encoder.words, PretrainedWords)
+    with pytest.raises(ValueError, match="has no tokenizer; build it with from_encoder"):
+        fresh.predict([{"words": ["a"]}])
+    with pytest.raises(ValueError, match="needs encoder_config; build the model with from_encoder"):
+        CrfTagger(tagger_config(encoder="pretrained"))
+
+
+def test_the_encoder_has_the_dtype_of_the_whole_model(bert: Path) -> None:
+    config = model_over(bert).config
+    config.encoder_config["dtype"] = "bfloat16"  # as in the files of an encoder that was saved so
+    assert {parameter.dtype for parameter in CrfTagger(config).parameters()} == {torch.float32}
+
+
+def test_word_vectors_are_not_for_it(bert: Path) -> None:
+    with pytest.raises(ValueError, match="it has no word vectors"):
+        model_over(bert).train_word_vectors()
+
+
+def test_half_precision(bert: Path) -> None:
+    model = loud(model_over(bert)).to(torch.bfloat16)
+    assert model(words=[["the", "dog"], ["\u200f"]]).scores.dtype == torch.float32

@@ -1,0 +1,201 @@
+"""What stands at a model's input: word vectors, special words, dropout of words and of coarse tags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import ROWS, SENTENCES, TAGS, UPOS, WORDS, loud, parser, tagger, word_vectors
+from torch import Tensor
+from torch.testing import assert_close
+
+from hf_xst.models.coarse_tags import CoarseTags
+from hf_xst.models.encoders import WordEncoder
+from hf_xst.models.vector_table import VectorTable
+
+
+def word_encoder(**changes: float) -> WordEncoder:
+    """A parser's encoder without context, so that its output is its input."""
+    return parser(context_layers=0, uses_upos=False, **changes).encoder
+
+
+def encode(encoder: WordEncoder, sentences: list[list[str]]) -> Tensor:
+    lengths = torch.tensor([len(words) for words in sentences])
+    return encoder(lengths, encoder.featurise(sentences))
+
+
+def test_words_have_their_vectors_behind_the_root_symbol() -> None:
+    encoder, vectors = word_encoder(), word_vectors()
+    got = encode(encoder, SENTENCES)
+    for index, words in enumerate(SENTENCES):
+        assert_close(got[index, 0], encoder.special_vectors[1])
+        for place, word in enumerate(words, start=1):
+            if word in WORDS:
+                expected = torch.from_numpy(vectors.matrix[WORDS.index(word)])
+            else:
+                expected = encoder.special_vectors[0]
+            assert_close(got[index, place], expected)
+
+
+def test_a_tagger_closes_every_sentence_where_it_ends() -> None:
+    encoder = tagger(context_layers=0).encoder
+    got = encode(encoder, SENTENCES)
+    for index, words in enumerate(SENTENCES):
+        assert_close(got[index, 0], encoder.special_vectors[1])
+        assert_close(got[index, len(words) + 1], encoder.special_vectors[2])
+
+
+def test_forms_are_sought_exact_lower_cased_and_with_digits_as_zero() -> None:
+    table = parser(word_vectors(["the", "The", "00", "v0"])).encoder.words
+    ids = table.featurise([["The", "THE", "47", "V8", "8"]])["word_ids"]
+    assert ids.tolist() == [[3, 2, 4, 5, 1]]
+
+
+def test_word_dropout_gives_words_the_unknown_vector_in_training_alone() -> None:
+    encoder = word_encoder(word_dropout=0.5)
+    sentences = [["dog"] * 50] * 20
+    assert_close(encode(encoder, sentences), encode(encoder, sentences), atol=0, rtol=0)
+    encoder.train()
+    got = encode(encoder, sentences)
+    dropped = (got[:, 1:] == encoder.special_vectors[0]).all(-1)
+    kept = (got[:, 1:] == torch.from_numpy(word_vectors().matrix[1])).all(-1)
+    assert (dropped ^ kept).all()
+    assert 0.4 < dropped.float().mean() < 0.6
+    assert_close(got[:, 0], encoder.special_vectors[1].expand(20, -1))  # the root symbol is never dropped
+
+
+def test_the_unknown_word_and_the_specials_are_learned() -> None:
+    encoder = word_encoder()
+    encode(encoder, [["zebra"]]).sum().backward()
+    assert (encoder.special_vectors.grad == 1).all()
+
+
+def test_coarse_tags_are_embedded_with_special_ones_around() -> None:
+    tags = CoarseTags(TAGS, 3, dropout=0.0)
+    ids = tags.featurise(ROWS)
+    assert ids.tolist() == [[2, 3, 4, 2, 3], [3, 0, 0, 0, 0], [2, 3, 0, 0, 0]]  # PUNCT is unknown
+    got = tags(ids, torch.tensor([5, 1, 3]), 1, 1)
+    rows = tags.embeddings.weight
+    assert_close(got[0], rows[[1, 2, 3, 4, 2, 3, 1]])
+    assert_close(got[1, :3], rows[[1, 3, 1]])
+    assert_close(got[2, :5], rows[[1, 2, 3, 0, 1]])
+
+
+def test_tag_dropout_gives_the_unknown_tag_in_training_alone() -> None:
+    tags = CoarseTags(TAGS, 3, dropout=0.5)
+    ids, lengths = torch.full((20, 50), 3), torch.full((20,), 50)
+    got = tags.train()(ids, lengths, 1, 0)
+    dropped = (got[:, 1:] == tags.embeddings.weight[0]).all(-1)
+    kept = (got[:, 1:] == tags.embeddings.weight[3]).all(-1)
+    assert (dropped ^ kept).all()
+    assert 0.4 < dropped.float().mean() < 0.6
+    assert (got[:, 0] == tags.embeddings.weight[1]).all()
+    assert_close(tags.eval()(ids, lengths, 1, 0)[:, 1:], tags.embeddings.weight[3].expand(20, 50, 3))
+
+
+@pytest.mark.parametrize("upos", [None, ["_", "_"]])
+def test_a_sentence_without_tags_needs_a_model_that_has_seen_such(upos: list[str] | None) -> None:
+    row = {"sent_id": "x7", "words": ["the", "dog"], "upos": upos}
+    with pytest.raises(ValueError, match=r"sentence x7: .* coarse tags .* tag it first"):
+        parser().predict([row])
+    model = loud(parser(upos_dropout=0.2))
+    unknown = {**row, "upos": ["NEW", "NEW"]}
+    assert model.predict([row]) == model.predict([unknown])
+
+
+def test_coarse_tags_change_the_scores_and_unknown_ones_are_alike() -> None:
+    model = loud(parser())
+    scores = model(words=SENTENCES, upos=UPOS).scores
+    other = [["X"] * len(words) for words in SENTENCES]
+    another = [["Y"] * len(words) for words in SENTENCES]
+    assert not torch.allclose(scores, model(words=SENTENCES, upos=other).scores)
+    assert_close(model(words=SENTENCES, upos=other).scores, model(words=SENTENCES, upos=another).scores)
+
+
+def test_coarse_tags_need_names() -> None:
+    with pytest.raises(ValueError, match="upos_names"):
+        parser(upos_names=[])
+
+
+def test_another_language_takes_the_place_of_the_table() -> None:
+    model = loud(parser())
+    target = word_vectors(["der", "hund"], seed=3)
+    model.replace_word_vectors(target)
+    table = model.encoder.words
+    assert isinstance(table, VectorTable)
+    assert_close(table.vectors, torch.from_numpy(target.matrix))
+    assert table.featurise([["Hund", "dog"]])["word_ids"].tolist() == [[3, 1]]
+    assert model.config.vocabulary_size == 2
+    assert model.config.vector_space == {"name": "space", "dimension": 8, "sha256": target.sha256}
+
+
+@pytest.mark.parametrize(
+    ("size", "name", "message"),
+    [(8, "other", "space 'space' .8 numbers.; found 'other'"), (9, "space", r"found 'space' \(9 numbers\)")],
+)
+def test_vectors_of_another_space_are_refused(size: int, name: str, message: str) -> None:
+    model = parser()
+    before = model.encoder.words.vectors
+    with pytest.raises(ValueError, match=message):
+        model.replace_word_vectors(word_vectors(["x"], size=size, name=name))
+    assert model.encoder.words.vectors is before
+    assert model.config.vocabulary_size == len(WORDS)
+
+
+def test_a_table_in_half_precision_stays_so() -> None:
+    model = parser().to(torch.bfloat16)
+    model.replace_word_vectors(word_vectors(seed=2))
+    assert model.encoder.words.vectors.dtype == torch.bfloat16
+    assert model(words=SENTENCES, upos=UPOS).scores.isfinite().all()
+
+
+def test_the_configuration_given_is_not_changed() -> None:
+    config = parser().config
+    before = config.to_dict()
+    one = type(parser()).from_vectors(config, word_vectors(["x"], seed=1))
+    assert config.to_dict() == before
+    assert one.config.vocabulary_size == 1
+
+
+def test_frozen_vectors_are_shared_and_trained_ones_are_a_copy() -> None:
+    vectors = word_vectors()
+    frozen, trained = parser(vectors), parser(vectors, freeze_word_vectors=False)
+    address = vectors.matrix.__array_interface__["data"][0]
+    assert frozen.encoder.words.vectors.data_ptr() == address
+    assert trained.encoder.words.vectors.data_ptr() != address
+    assert "encoder.words.vectors" not in dict(frozen.named_parameters())
+    assert dict(trained.named_parameters())["encoder.words.vectors"].requires_grad
+    assert frozen.state_dict().keys() == trained.state_dict().keys()
+    frozen.train_word_vectors()
+    assert frozen.encoder.words.vectors.data_ptr() != address
+    assert not frozen.config.freeze_word_vectors
+    parameter = frozen.encoder.words.vectors
+    frozen.train_word_vectors()
+    assert frozen.encoder.words.vectors is parameter  # an optimiser may hold it
+    frozen.train_word_vectors(False)
+    assert "encoder.words.vectors" in dict(frozen.named_buffers())
+
+
+def test_trained_vectors_get_gradients_for_the_words_that_occur() -> None:
+    model = loud(parser(freeze_word_vectors=False))
+    model(**model.featurise(ROWS[1:2]), labels=model.encode_gold(ROWS[1:2])).loss.backward()
+    model.zero_grad()
+    model(**model.featurise(ROWS[:1]), labels=model.encode_gold(ROWS[:1])).loss.backward()
+    touched = model.encoder.words.vectors.grad.any(-1)
+    assert touched.tolist() == [word in SENTENCES[0] for word in WORDS]
+
+
+def test_read_only_and_transposed_matrices_are_taken() -> None:
+    matrix = np.ascontiguousarray(word_vectors().matrix.T).T
+    matrix.flags.writeable = False
+    model = parser(replace(word_vectors(), matrix=matrix))
+    assert model.encoder.words.vectors.is_contiguous()
+    assert_close(model.encoder.words.vectors, torch.tensor(matrix))
+
+
+def test_a_table_without_words_knows_none() -> None:
+    model = loud(parser())
+    model.replace_word_vectors(word_vectors([]))
+    assert model.predict(ROWS)

@@ -1,0 +1,88 @@
+"""A run that was stopped and goes on ends with the same bits as one that never stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small import arguments, assert_same, charts, gold, model_of
+from transformers import EarlyStoppingCallback, TrainerCallback
+
+from hf_xst import ChartTrainer, SupervisedTrainer
+
+LENGTHS = (1, 4, 2, 12, 3, 5, 11, 2, 4)
+
+
+class Stop(TrainerCallback):
+    """Interrupt training at the end of an update, as Ctrl-C would."""
+
+    def __init__(self, update: int) -> None:
+        self.update = update
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == self.update:
+            raise KeyboardInterrupt
+
+
+def dropping(kind: str) -> Any:
+    return model_of(kind, context_dropout=0.2, word_dropout=0.2, output_dropout=0.2)
+
+
+def chart_trainer(output: Any, *callbacks: TrainerCallback) -> ChartTrainer:
+    settings = arguments(
+        output, 2, 2, num_train_epochs=3, optim="adamw_torch", save_strategy="steps", save_steps=1, learning_rate=0.01
+    )
+    rows = charts("parser", gold(LENGTHS))
+    return ChartTrainer(dropping("parser"), settings, rows, l2=0.05, callbacks=list(callbacks))
+
+
+@pytest.mark.parametrize("update", [2, 4])  # within the first epoch, and within the second
+def test_training_on_charts(tmp_path, update):
+    whole = chart_trainer(tmp_path / "whole")
+    whole.train()
+    assert whole.state.global_step == 9
+    with pytest.raises(KeyboardInterrupt):
+        chart_trainer(tmp_path / "parts", Stop(update)).train()
+    rest = chart_trainer(tmp_path / "parts")
+    rest.train(resume_from_checkpoint=str(tmp_path / "parts" / f"checkpoint-{update - 1}"))
+    assert_same(rest.model, whole.model, exactly=True)
+    losses = [entry["loss"] for entry in whole.state.log_history if "loss" in entry]
+    assert [entry["loss"] for entry in rest.state.log_history if "loss" in entry] == losses
+
+
+def source_trainer(output: Any, *callbacks: TrainerCallback) -> SupervisedTrainer:
+    settings = arguments(
+        output,
+        2,
+        num_train_epochs=12,
+        optim="adamw_torch",
+        learning_rate=0.03,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="accuracy",
+        greater_is_better=True,
+        lr_scheduler_type="reduce_lr_on_plateau",
+        lr_scheduler_kwargs={"mode": "max", "factor": 0.5, "patience": 1, "threshold": 0.0},
+        restore_callback_states_from_checkpoint=True,
+    )
+    stop = EarlyStoppingCallback(3)
+    rows = gold(LENGTHS)
+    return SupervisedTrainer(
+        dropping("tagger"), settings, rows, gold((3, 4, 2), seed=9), callbacks=[stop, *callbacks]
+    )
+
+
+def test_training_with_early_stopping_and_a_plateau(tmp_path):
+    whole = source_trainer(tmp_path / "whole")
+    whole.train()
+    assert whole.state.global_step < 60  # it stopped early
+    with pytest.raises(KeyboardInterrupt):
+        source_trainer(tmp_path / "parts", Stop(whole.state.global_step - 2)).train()
+    (last, *_) = sorted((tmp_path / "parts").glob("checkpoint-*"), key=lambda path: -int(path.name.split("-")[1]))
+    rest = source_trainer(tmp_path / "parts")
+    rest.train(resume_from_checkpoint=str(last))
+    assert_same(rest.model, whole.model, exactly=True)
+    assert rest.state.global_step == whole.state.global_step
+    assert rest.state.best_metric == whole.state.best_metric

@@ -1,0 +1,194 @@
+"""Folders of runs, what they refuse, words of settings, and lines for people."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import yaml
+
+from hf_xst.training import runs
+from hf_xst.training.arguments import LoopArguments
+from hf_xst.training.loop import key_values, training_arguments
+from hf_xst.training.runs import RunFolder, say, say_if_alone, summary
+
+
+@dataclass
+class Some:
+    output: str
+    rate: float = 0.5
+    names: list[str] = field(default_factory=lambda: ["a"])
+
+
+def begun(output: Path, **changes) -> RunFolder:
+    folder = RunFolder(str(output), Some(str(output), **changes))
+    folder.begin()
+    return folder
+
+
+def add_checkpoint(folder: RunFolder, step: int, *, whole: bool = True) -> Path:
+    path = folder.run / f"checkpoint-{step}"
+    path.mkdir()
+    if whole:
+        (path / "trainer_state.json").write_text("{}")
+    return path
+
+
+def test_a_folder_tells_how_it_was_made(tmp_path):
+    folder = begun(tmp_path / "out", rate=0.25)
+    assert yaml.safe_load((folder.run / "config.yaml").read_text())["rate"] == 0.25
+    assert (folder.run / "command.txt").read_text().strip()
+    assert "torch" in (folder.run / "versions.json").read_text()
+    assert [path.name for path in folder.path.iterdir()] == ["run"]
+
+
+def test_only_the_main_process_writes(tmp_path):
+    folder = RunFolder(str(tmp_path / "out"), Some("out"))
+    folder.begin(is_main=False)
+    folder.write_json("results.json", {})
+    assert not folder.path.exists()
+
+
+def test_the_last_whole_checkpoint_counts(tmp_path):
+    folder = begun(tmp_path / "out")
+    assert folder.last_checkpoint() is None
+    add_checkpoint(folder, 9)
+    last = add_checkpoint(folder, 100)
+    add_checkpoint(folder, 200, whole=False)
+    assert folder.last_checkpoint() == str(last)
+
+
+def test_a_begun_run_goes_on_and_a_finished_one_is_told(tmp_path, capsys):
+    folder = begun(tmp_path / "out")
+    assert folder.finished() is None
+    add_checkpoint(folder, 1)
+    assert RunFolder(str(folder.path), Some("elsewhere")).finished() is None
+    folder.write_json("results.json", {"dev": 1})
+    assert RunFolder(str(folder.path), Some("elsewhere")).finished() == {"dev": 1}
+    assert "finished already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how_far", ["checkpoint", "results"])
+def test_another_configuration_is_refused_by_what_differs(tmp_path, how_far):
+    folder = begun(tmp_path / "out")
+    if how_far == "checkpoint":
+        add_checkpoint(folder, 1)
+    else:
+        folder.write_json("results.json", {})
+    other = RunFolder(str(folder.path), Some("out", rate=0.75, names=["a", "b"]))
+    with pytest.raises(ValueError, match=r"names \(\['a'\] there, \['a', 'b'\] now\); rate \(0.5 there, 0.75 now\)"):
+        other.finished()
+    (folder.run / "config.yaml").unlink()
+    with pytest.raises(ValueError, match="rate .not known there"):
+        other.finished()
+
+
+def test_a_run_that_never_began_to_train_may_be_changed(tmp_path):
+    begun(tmp_path / "out")
+    assert RunFolder(str(tmp_path / "out"), Some("out", rate=0.75)).finished() is None
+
+
+def test_another_command_leaves_the_runs_own_files(tmp_path):
+    folder = begun(tmp_path / "out")
+    RunFolder(str(folder.path), Some("out", rate=0.75), prefix="evaluate-").begin()
+    assert yaml.safe_load((folder.run / "config.yaml").read_text())["rate"] == 0.5
+    assert yaml.safe_load((folder.run / "evaluate-config.yaml").read_text())["rate"] == 0.75
+
+
+def test_words_of_settings_are_read_as_yaml():
+    found = key_values(["a=true", "b=3", "c=1e-4", "d=0.5", "e=word", "f=[1, x]", "g=", "h=x=y", "i=null", "j=-2E+3"])
+    assert found == {
+        "a": True,
+        "b": 3,
+        "c": 1e-4,
+        "d": 0.5,
+        "e": "word",
+        "f": [1, "x"],
+        "g": None,
+        "h": "x=y",
+        "i": None,
+        "j": -2000.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("learning_rate", "found 'learning_rate'; expected KEY=VALUE"),
+        ("warmup_step=3", "no setting 'warmup_step'; is .*warmup_steps.* meant"),
+        ("zzz=3", "no setting 'zzz'$"),
+        ("seed={", "cannot read the value of 'seed={' as YAML"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path, word, message):
+    folder = RunFolder(str(tmp_path), Some("out"))
+    with pytest.raises(ValueError, match=message):
+        training_arguments(folder, LoopArguments(trainer=[word]), 1)
+
+
+def test_the_published_loop_is_plain_adam_and_the_user_has_the_last_word(tmp_path):
+    folder = RunFolder(str(tmp_path), Some("out"))
+    plain = training_arguments(folder, LoopArguments(batch_size=7, updates=5), 3, learning_rate=0.1)
+    assert (plain.optim, plain.weight_decay, plain.max_grad_norm) == ("adamw_torch", 0.0, 0.0)
+    assert (plain.lr_scheduler_type, plain.warmup_steps, plain.seed) == ("constant", 0, 3)
+    assert (plain.per_device_train_batch_size, plain.max_steps, plain.learning_rate) == (7, 5, 0.1)
+    assert plain.output_dir == str(tmp_path / "run")
+    changed = training_arguments(
+        folder, LoopArguments(trainer=["learning_rate=1e-3", "optim=sgd"]), 3, learning_rate=0.1
+    )
+    assert (changed.learning_rate, changed.optim, changed.max_steps) == (1e-3, "sgd", -1)
+
+
+def test_a_line_of_scores_holds_scores_only(capsys):
+    summary("out", {"eval_las": 81.234, "eval_runtime": 3.0, "eval_steps_per_second": 2.0, "epoch": 1.0, "words": 7})
+    assert capsys.readouterr().err.strip() == "out: las 81.23"
+
+
+def test_brackets_and_long_lines_are_shown_as_they_are(capsys):
+    text = "id dev[:500] [bold]x[/bold] " + "word " * 60
+    say(text, "yellow")
+    assert capsys.readouterr().err == text + "\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["accelerate", "launch", "--cpu", "--num_processes", "2", "s.py"], True),
+        (["accelerate", "launch", "--num-processes=3", "s.py"], True),
+        (["accelerate", "launch", "--num_processes", "1", "s.py"], False),
+        (["torchrun", "--nproc_per_node", "2", "s.py"], False),
+        (["accelerate", "launch", "--num_processes"], False),
+    ],
+)
+def test_a_launcher_that_started_too_few_is_told_of(monkeypatch, capsys, command, expected):
+    parent = SimpleNamespace(cmdline=lambda: command)
+    monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(parent=lambda: parent))
+    say_if_alone(1)
+    assert ("torchrun --nproc_per_node" in capsys.readouterr().err) is expected
+
+
+def test_no_parent_no_word(monkeypatch, capsys):
+    monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(parent=lambda: None))
+    say_if_alone(1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from hf_xst.training.runs import say_if_alone\nsay_if_alone(1)\n")
+    command = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu", "--num_processes", "2"]
+    done = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=300, check=True)
+    assert "2 processes were asked for, but there is 1" in done.stderr
+
+
+def test_versions_of_absent_packages_are_said_to_be_absent(monkeypatch):
+    monkeypatch.setattr(runs, "PACKAGES", ("torch", "no-such-package"))
+    found = runs.package_versions()
+    assert found["no-such-package"] == "not installed"
+    assert found["torch"][0].isdigit()
