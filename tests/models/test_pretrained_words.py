@@ -11,13 +11,14 @@ from tiny_models import (
     TAGS,
     byte_tokenizer,
     loud,
+    model_over,
     piece_tokenizer,
     save_bert,
     save_encoder,
     save_roberta,
     save_xlm_roberta,
     sentence_tokenizer,
-    tagger_config,
+    word_states,
 )
 from torch import Tensor
 from torch.testing import assert_close
@@ -25,22 +26,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, GPT2Config
 
 from hf_xst import CrfTagger
 from hf_xst.data import read_conllu
-from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.windows import window_starts
 
 ROOM = 18  # 20 pieces less [CLS] and [SEP]
-
-
-def model_over(folder: Path, **changes: object) -> CrfTagger:
-    layers = changes.pop("layers", None)
-    return CrfTagger.from_encoder(tagger_config(context_layers=0, **changes), folder, layers=layers).eval()
-
-
-def word_states(model: CrfTagger, sentences: list[list[str]]) -> Tensor:
-    words = model.encoder.words
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
-    with torch.no_grad():
-        return words(lengths, **words.featurise(sentences))
 
 
 def piece_states(folder: Path, ids: list[int]) -> Tensor:
@@ -184,125 +172,3 @@ def test_a_lower_limit_is_kept_and_one_without_room_refused(bert: Path) -> None:
     assert model_over(bert, max_pieces=7).encoder.words.featurise([["ab"] * 30])["input_ids"].shape[1] == 7
     with pytest.raises(ValueError, match="max_pieces is 2, and the tokenizer adds 2 pieces"):
         model_over(bert, max_pieces=2).predict([{"words": ["a"]}])
-
-
-# -- what is trained --------------------------------------------------------------------------------------
-
-
-def trained_parts(model: CrfTagger) -> set[str]:
-    model.train()
-    output = model(words=[["the", "dog"]], labels=torch.tensor([[0, 1]]))
-    output.loss.backward()
-    parts = set()
-    for name, parameter in model.encoder.words.model.named_parameters():
-        if parameter.grad is not None and parameter.grad.any():
-            assert parameter.requires_grad
-            parts.add(name.split(".")[2] if name.startswith("encoder.layer.") else name.split(".")[0])
-    return parts
-
-
-@pytest.mark.parametrize(
-    ("frozen", "parts"), [(-1, set()), (0, {"embeddings", "0", "1"}), (1, {"1"}), (2, set())]
-)
-def test_gradients_flow_where_they_should(bert: Path, frozen: int, parts: set[str]) -> None:
-    model = loud(model_over(bert, frozen_layers=frozen))
-    assert model.encoder.words.is_frozen == (not parts)
-    assert trained_parts(model) == parts
-
-
-def test_what_comes_behind_the_layers_is_trained_with_them(tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path, GPT2Config, byte_tokenizer(), n_layer=2, n_head=2, n_embd=16)
-    model = model_over(folder, frozen_layers=1).encoder.words.model
-    trained = {name.partition(".")[0] for name, p in model.named_parameters() if p.requires_grad}
-    assert trained == {"h", "ln_f"}
-    assert not any(parameter.requires_grad for parameter in model.h[0].parameters())
-
-
-def test_more_frozen_layers_than_there_are(bert: Path) -> None:
-    with pytest.raises(ValueError, match="frozen_layers is 3; the encoder has 2 layers"):
-        model_over(bert, frozen_layers=3)
-
-
-@pytest.mark.parametrize("frozen", [-1, 0])
-def test_a_frozen_encoder_has_no_dropout_in_training(bert: Path, frozen: int) -> None:
-    model = model_over(bert, frozen_layers=frozen).train()
-    twice = [word_states(model, [["the", "dog"]]) for _ in range(2)]
-    assert torch.equal(*twice) == (frozen == -1)
-    model.eval()
-    assert torch.equal(*(word_states(model, [["the", "dog"]]) for _ in range(2)))
-
-
-def test_freezing_while_training_takes_the_dropout_out(bert: Path) -> None:
-    words = model_over(bert, frozen_layers=-1).train().encoder.words
-    words.freeze(False)
-    assert words.model.training
-    words.freeze()
-    assert not words.model.training
-
-
-# -- which encoder ----------------------------------------------------------------------------------------
-
-
-def test_first_layers_alone(bert: Path) -> None:
-    model = model_over(bert, layers=1)
-    whole = AutoModel.from_pretrained(bert).eval()
-    ids = torch.tensor([[2, 5, 6, 3]])
-    expected = whole(ids, output_hidden_states=True).hidden_states[1]
-    assert_close(model.encoder.words.model(ids).last_hidden_state, expected)
-    assert model.config.encoder_config["num_hidden_layers"] == 1
-
-
-@pytest.mark.parametrize("layers", [0, 3])
-def test_layers_that_are_not_there(bert: Path, layers: int) -> None:
-    with pytest.raises(ValueError, match=f"has 2 layers; found {layers} to keep"):
-        model_over(bert, layers=layers)
-
-
-def test_the_pooler_is_left_out_and_the_weights_are_the_encoder_s(bert: Path) -> None:
-    model, whole = model_over(bert), AutoModel.from_pretrained(bert).state_dict()
-    own = model.encoder.words.model.state_dict()
-    assert not any("pooler" in name for name in own)
-    assert all(torch.equal(value, whole[name]) for name, value in own.items())
-    assert "_name_or_path" not in model.config.encoder_config
-
-
-def test_an_encoder_that_lacks_weights_is_refused(bert: Path, tmp_path: Path) -> None:
-    whole = AutoModel.from_pretrained(bert)
-    state = {name: value for name, value in whole.state_dict().items() if ".layer.1.attention" not in name}
-    whole.save_pretrained(tmp_path, state_dict=state)
-    piece_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"lack 10 of its weights \(encoder\.layer\.1\.attention"):
-        model_over(tmp_path)
-
-
-def test_an_encoder_in_pickled_form_is_refused(bert: Path, tmp_path: Path) -> None:
-    AutoModel.from_pretrained(bert).config.save_pretrained(tmp_path)
-    piece_tokenizer().save_pretrained(tmp_path)
-    torch.save(AutoModel.from_pretrained(bert).state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(OSError, match="safetensors"):
-        model_over(tmp_path)
-
-
-def test_a_configuration_alone_has_no_tokenizer(bert: Path) -> None:
-    fresh = CrfTagger(model_over(bert).config)
-    assert isinstance(fresh.encoder.words, PretrainedWords)
-    with pytest.raises(ValueError, match="has no tokenizer; build it with from_encoder"):
-        fresh.predict([{"words": ["a"]}])
-    with pytest.raises(ValueError, match="needs encoder_config; build the model with from_encoder"):
-        CrfTagger(tagger_config(encoder="pretrained"))
-
-
-def test_the_encoder_has_the_dtype_of_the_whole_model(bert: Path) -> None:
-    config = model_over(bert).config
-    config.encoder_config["dtype"] = "bfloat16"  # as in the files of an encoder that was saved so
-    assert {parameter.dtype for parameter in CrfTagger(config).parameters()} == {torch.float32}
-
-
-def test_word_vectors_are_not_for_it(bert: Path) -> None:
-    with pytest.raises(ValueError, match="it has no word vectors"):
-        model_over(bert).train_word_vectors()
-
-
-def test_half_precision(bert: Path) -> None:
-    model = loud(model_over(bert)).to(torch.bfloat16)
-    assert model(words=[["the", "dog"], ["\u200f"]]).scores.dtype == torch.float32

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import parser_config
+from tiny_models import parser_config, word_states
 from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer
 
@@ -29,12 +29,6 @@ def model(encoder: Path) -> BiaffineParser:
     return BiaffineParser.from_encoder(config, encoder, layers=LAYERS).eval()
 
 
-def states_of(model: BiaffineParser, sentences: list[list[str]]) -> torch.Tensor:
-    lengths = torch.tensor([len(words) for words in sentences])
-    with torch.no_grad():
-        return model.encoder.words(lengths, **model.encoder.words.featurise(sentences))
-
-
 def test_long_sentence(model: BiaffineParser, shared: Callable[..., Path]) -> None:
     path = shared("fieldcases", "files", "p14_long_sentence.conllu")
     sentences = [list(sentence.words) for sentence in read_conllu(path)]
@@ -42,9 +36,9 @@ def test_long_sentence(model: BiaffineParser, shared: Callable[..., Path]) -> No
     windows, width = features["input_ids"].shape
     assert width == model.config.max_pieces == 512
     assert windows > 4
-    states = states_of(model, sentences)
+    states = word_states(model, sentences)
     assert states[0].any(-1).all()
-    assert_close(states[1, :2], states_of(model, sentences[1:])[0], atol=1e-4, rtol=1e-4)
+    assert_close(states[1, :2], word_states(model, sentences[1:])[0], atol=1e-4, rtol=1e-4)
     found = model.predict([{"words": words} for words in sentences])
     assert [len(columns["head"]) for columns in found] == [240, 2]
 
@@ -58,7 +52,7 @@ def test_every_state_belongs_to_its_word(
         encoded = tokenizer([words], is_split_into_words=True, return_tensors="pt")
         with torch.no_grad():
             pieces = whole(**encoded, output_hidden_states=True).hidden_states[LAYERS][0]
-        got = states_of(model, [words])[0]
+        got = word_states(model, [words])[0]
         for index in range(len(words)):
             places = [place for place, word in enumerate(encoded.word_ids(0)) if word == index]
             expected = pieces[places].mean(0) if places else torch.zeros(pieces.shape[1])

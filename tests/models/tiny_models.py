@@ -153,3 +153,15 @@ def save_roberta(folder: Path, **changes: Any) -> Path:
 
 def save_xlm_roberta(folder: Path, **changes: Any) -> Path:
     return save_encoder(folder, XLMRobertaConfig, sentence_tokenizer(), **changes)
+
+
+def model_over(folder: Path, **changes: object) -> CrfTagger:
+    layers = changes.pop("layers", None)
+    return CrfTagger.from_encoder(tagger_config(context_layers=0, **changes), folder, layers=layers).eval()
+
+
+def word_states(model: StructuredModel, sentences: list[list[str]]) -> torch.Tensor:
+    words = model.encoder.words
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    with torch.no_grad():
+        return words(lengths, **words.featurise(sentences))

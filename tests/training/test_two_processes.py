@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     output = tmp_path_factory.mktemp("two")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [*launcher, str(Path(two_processes.__file__)), str(output)],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,98 @@
+"""What cannot be loaded or saved is said, and what may not be written is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from saved_models import MAKERS, parser_over_encoder
+from tiny_models import parser, word_vectors
+from transformers import AutoModel
+
+from hf_xst import BiaffineParser, BiaffineParserConfig
+from hf_xst.models.base import register
+from hf_xst.models.vector_table import VectorTable
+
+
+def test_pickled_weights_are_refused(tmp_path: Path) -> None:
+    model = parser()
+    model.save_pretrained(tmp_path / "sub")
+    (tmp_path / "sub" / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "sub" / "pytorch_model.bin")
+    for arguments in ((tmp_path / "sub", {}), (tmp_path, {"subfolder": "sub"})):
+        with pytest.raises(OSError, match=r"holds pickled weights \(pytorch_model\.bin\)"):
+            BiaffineParser.from_pretrained(arguments[0], **arguments[1])
+    with pytest.raises(OSError, match="pickled weights"):
+        AutoModel.from_pretrained(tmp_path / "sub")
+    with pytest.raises(ValueError, match="safetensors only"):
+        AutoModel.from_pretrained(tmp_path / "sub", use_safetensors=False)
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"no file named model\.safetensors"):
+        BiaffineParser.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("parser-vectors", "words.json"),
+        ("parser-encoder", "tokenizer.json"),
+        ("parser-encoder", "tokenizer_config.json"),
+    ],
+)
+def test_a_folder_without_words(name: str, file: str, bert: Path, tmp_path: Path) -> None:
+    MAKERS[name](bert).save_pretrained(tmp_path)
+    (tmp_path / file).unlink()
+    with pytest.raises(ValueError, match=rf"has no {file}; save it again"):
+        AutoModel.from_pretrained(tmp_path)
+
+
+def test_a_word_list_of_another_model(tmp_path: Path) -> None:
+    parser().save_pretrained(tmp_path)
+    parser(word_vectors(["x", "y"])).encoder.words.save_assets(tmp_path)
+    with pytest.raises(
+        ValueError, match="names 2 words, the weights hold 6 vectors; the folder mixes two models"
+    ):
+        AutoModel.from_pretrained(tmp_path)
+
+
+def test_a_model_without_its_tokenizer_is_not_saved(bert: Path, tmp_path: Path) -> None:
+    fresh = BiaffineParser(parser_over_encoder(bert).config)
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        fresh.save_pretrained(tmp_path / "model")
+    assert not list((tmp_path / "model").iterdir())
+
+
+def test_the_configuration_says_which_words_a_model_has(bert: Path) -> None:
+    with pytest.raises(ValueError, match="encoder='pretrained'; expected 'vectors'"):
+        BiaffineParser.from_vectors(parser_over_encoder(bert).config, word_vectors())
+
+
+def test_registering_twice_is_harmless(tmp_path: Path) -> None:
+    register(BiaffineParserConfig, BiaffineParser)
+    register(BiaffineParserConfig, BiaffineParser)
+    parser().save_pretrained(tmp_path)
+    assert isinstance(AutoModel.from_pretrained(tmp_path), BiaffineParser)
+
+
+def test_no_code_is_written_beside_the_weights(bert: Path, tmp_path: Path) -> None:
+    parser_over_encoder(bert).save_pretrained(tmp_path)
+    assert not list(tmp_path.glob("*.py"))
+    content = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert "auto_map" not in content
+    assert "custom_pipelines" not in content
+
+
+def test_pushing_while_saving_pushes_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(
+        BiaffineParser, "push_to_hub", lambda _, *args, **kwargs: calls.append((args, kwargs))
+    )
+    parser().save_pretrained(tmp_path / "mine", push_to_hub=True, private=True)
+    parser().save_pretrained(tmp_path / "mine", push_to_hub=True, repo_id="me/it", token="t")
+    assert calls == [(("mine",), {"private": True}), (("me/it",), {"token": "t"})]
+    assert isinstance(AutoModel.from_pretrained(tmp_path / "mine").encoder.words, VectorTable)

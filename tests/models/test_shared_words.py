@@ -1,0 +1,64 @@
+"""Two names, one tensor: models that share their words are saved whole each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from saved_models import parser_over_encoder, same, scores_of
+from tiny_models import WORDS, loud, parser, tagger, tagger_config, word_vectors
+from transformers import AutoModel
+
+from hf_xst import CrfTagger
+
+
+def test_models_over_one_word_table_are_whole_each(tmp_path: Path) -> None:
+    first, second = loud(parser()), loud(tagger(labels=["A", "B"]))
+    second.encoder.words = first.encoder.words
+    first.replace_word_vectors(word_vectors([*WORDS, "new"], seed=5))
+    first.train_word_vectors()
+    for name, model in (("one", first), ("two", second)):
+        model.save_pretrained(tmp_path / name)
+        with safe_open(tmp_path / name / "model.safetensors", "pt") as file:
+            assert [key for key in file.keys() if "vectors" in key] == [
+                "encoder.special_vectors",
+                "encoder.words.vectors",
+            ]
+        same(model, AutoModel.from_pretrained(tmp_path / name))
+    assert AutoModel.from_pretrained(tmp_path / "two").config.vocabulary_size == len(WORDS) + 1
+    copy = AutoModel.from_pretrained(tmp_path / "one")
+    with torch.no_grad():
+        copy.encoder.words.vectors.zero_()
+    same(second, AutoModel.from_pretrained(tmp_path / "two"))
+
+
+def test_models_over_one_encoder_are_whole_each(bert: Path, tmp_path: Path) -> None:
+    first, second = loud(parser_over_encoder(bert)), CrfTagger.from_encoder(tagger_config(), bert).eval()
+    second.encoder.words = first.encoder.words
+    assert not torch.equal(
+        second.encoder.words.model.get_input_embeddings().weight,
+        AutoModel.from_pretrained(bert).get_input_embeddings().weight,
+    )
+    for name, model in (("one", first), ("two", second)):
+        model.save_pretrained(tmp_path / name)
+    same(first, AutoModel.from_pretrained(tmp_path / "one"))
+    same(second, AutoModel.from_pretrained(tmp_path / "two"))
+
+
+def test_training_one_of_two_models_over_one_vector_file_leaves_the_other_alone() -> None:
+    vectors = word_vectors()
+    first, second = loud(parser(vectors)), loud(parser(vectors))
+    before, numbers = scores_of(second), vectors.matrix.copy()
+    first.train_word_vectors()
+    with torch.no_grad():
+        first.encoder.words.vectors.zero_()
+    assert torch.equal(scores_of(second), before)
+    assert (vectors.matrix == numbers).all()
+
+
+def test_transposed_parameters_are_saved(tmp_path: Path) -> None:
+    model = loud(tagger())
+    model.transitions = torch.nn.Parameter(torch.randn(5, 5).T)
+    model.save_pretrained(tmp_path)
+    same(model, AutoModel.from_pretrained(tmp_path))
