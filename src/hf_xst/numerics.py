@@ -19,6 +19,12 @@ def working_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def smallest_safe(dtype: torch.dtype) -> float:
+    """Return a positive number so far above a dtype's smallest that sums and quotients keep all digits."""
+    limits = torch.finfo(dtype)
+    return limits.tiny / limits.eps
+
+
 def zero_if_infinite(x: Tensor) -> Tensor:
     """Replace -inf by 0, so that the result may be subtracted from other entries that are -inf as well."""
     return x.masked_fill(x == NEGATIVE_INFINITY, 0)

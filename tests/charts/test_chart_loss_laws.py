@@ -23,7 +23,9 @@ def structures(seed: int = 0, scale: float = 1.0) -> list[Structure]:
     groups = torch.randn(3, 3, 4) * scale
     return [
         DependencyTreeCRF(trees.requires_grad_(), LENGTHS),
-        DependencyTreeCRF(trees.detach().clone().requires_grad_(), LENGTHS, single_root=False, projective=True),
+        DependencyTreeCRF(
+            trees.detach().clone().requires_grad_(), LENGTHS, single_root=False, projective=True
+        ),
         LinearChainCRF(pairs.requires_grad_(), LENGTHS + 1),
         IndependentGroups(groups.requires_grad_(), LENGTHS),
     ]
@@ -64,7 +66,9 @@ def test_a_batch_is_its_sentences():
         together = chart_loss(structure, chart)
         for place in range(3):
             alone = structure.select(torch.tensor([place]))
-            torch.testing.assert_close(chart_loss(alone, chart[place : place + 1]), together[place : place + 1])
+            torch.testing.assert_close(
+                chart_loss(alone, chart[place : place + 1]), together[place : place + 1]
+            )
 
 
 def test_an_empty_chart_is_infinite_and_leaves_its_batch_mates_alone():
@@ -85,7 +89,9 @@ def test_marginals_explain_the_gradient():
         chart = (torch.rand(structure.valid.shape) < 0.6) | best_mask(structure)
         chart_loss(structure, chart).sum().backward()
         inside = structure.restricted_to(structure.part_view(chart)).marginals()
-        torch.testing.assert_close(structure.scores.grad, structure.marginals() - inside, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            structure.scores.grad, structure.marginals() - inside, atol=1e-5, rtol=1e-4
+        )
 
 
 def test_wrong_shape_is_refused():

@@ -62,16 +62,17 @@ def test_an_allowed_candidate_that_no_structure_can_use_is_not_recalled():
 
 
 def test_a_share_too_small_for_floats_still_counts_as_recalled():
-    """One tag of 3 at each of 1200 positions: the gold pair's share of the last, rare branch rounds to zero."""
+    """One of 2^1200 sequences holds the gold pair, so its share rounds to zero."""
     positions, rare = 1200, 2
     scores = torch.zeros(1, positions - 1, 3, 3)
     structure = LinearChainCRF(scores)
     keep = torch.zeros(1, positions - 1, 9, dtype=torch.bool)
     keep[..., [0, 1, 3, 4]] = True  # tags 0 and 1 in any order: 2^1200 sequences
     keep[..., rare * 3 + rare] = True  # and one sequence of the rare tag alone
-    gold = torch.full((1, positions - 1), rare * 3 + rare)
+    gold = torch.full((1, positions - 1), -1)
+    gold[0, [0, 700]] = rare * 3 + rare
     found = chart_quality(structure, keep, gold)
-    assert found["recall"] == 1.0
+    assert (found["recall_numerator"], found["recall_denominator"]) == (2, 2)
     assert found["log_size"].item() == pytest.approx(1200 * math.log(2), rel=1e-9)
     assert found["precision"] == pytest.approx(0.0, abs=1e-100)
 

@@ -34,7 +34,9 @@ charts = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
 @given(st.lists(charts, min_size=1, max_size=4), st.integers(0, 2))
 def test_there_and_back_in_one_batch(batch, padding):
     masks = [torch.tensor(rows) for rows in batch]
-    rows = [to_ragged(torch.nn.functional.pad(mask, (0, 0, 0, padding), value=True), len(mask)) for mask in masks]
+    rows = [
+        to_ragged(torch.nn.functional.pad(mask, (0, 0, 0, padding), value=True), len(mask)) for mask in masks
+    ]
     groups, width = max(len(mask) for mask in masks), max(mask.shape[1] for mask in masks)
     found = to_mask(from_ragged(rows), torch.zeros(len(masks), groups, width))
     for place, mask in enumerate(masks):
@@ -48,9 +50,9 @@ def test_log_probabilities_are_aligned(rows):
     log_probs = -torch.arange(mask.numel(), dtype=torch.float32).view(mask.shape) / 8
     row = to_ragged(mask, len(mask), log_probs)
     for _, group, candidate in from_ragged([row]).tolist():
-        place = row["offsets"][group] + row["candidates"][row["offsets"][group] : row["offsets"][group + 1]].index(
-            candidate
-        )
+        place = row["offsets"][group] + row["candidates"][
+            row["offsets"][group] : row["offsets"][group + 1]
+        ].index(candidate)
         assert row["log_probs"][place] == log_probs[group, candidate].item()
     assert len(row["log_probs"]) == int(mask.sum())
 
@@ -84,7 +86,9 @@ def test_structures_leave_out_what_is_not_there():
 
 
 def test_a_hash_is_of_the_words_and_their_borders():
-    hashes = {words_hash(words) for words in (["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], ["ab", "c", ""], [])}
+    hashes = {
+        words_hash(words) for words in (["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], ["ab", "c", ""], [])
+    }
     assert len(hashes) == 6
     expected = hashlib.sha256(b"\0\0\0\x02\xc3\xa9\0\0\0\x01x").hexdigest()
     assert words_hash(["é", "x"]) == expected
@@ -93,7 +97,9 @@ def test_a_hash_is_of_the_words_and_their_borders():
 ALPHABETS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5, unique=True)
 
 
-@given(ALPHABETS, ALPHABETS, st.sampled_from([IndependentGroups, DependencyTreeCRF, LinearChainCRF]), st.data())
+@given(
+    ALPHABETS, ALPHABETS, st.sampled_from([IndependentGroups, DependencyTreeCRF, LinearChainCRF]), st.data()
+)
 def test_candidates_move_by_name(old, new, structure, data):
     there, back = Relabelling.between(old, new, structure), Relabelling.between(new, old, structure)
     axes = len(structure.LABEL_AXES)

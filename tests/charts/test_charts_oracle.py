@@ -83,7 +83,10 @@ def test_chart_loss_and_its_gradient(shared, space, dtype):
         assert loss.item() == pytest.approx(expected["loss"], abs=tolerance)
         loss.sum().backward()
         torch.testing.assert_close(
-            structure.scores.grad[0], torch.tensor(expected["loss_gradient"], dtype=dtype), rtol=0, atol=TOLERANCE[dtype]
+            structure.scores.grad[0],
+            torch.tensor(expected["loss_gradient"], dtype=dtype),
+            rtol=0,
+            atol=TOLERANCE[dtype],
         )
         seen += 1
     assert seen >= 3
@@ -114,7 +117,10 @@ def test_pools_and_their_charts(shared, space, dtype, floor):
             marginals = stacked_log_marginals(sources)
             pooled = log_opinion_pool(marginals, part["weights"], floor, valid=sources[0].valid).exp()
             torch.testing.assert_close(
-                sources[0].part_view(pooled)[0], torch.tensor(wanted["pool"], dtype=dtype), rtol=0, atol=TOLERANCE[dtype]
+                sources[0].part_view(pooled)[0],
+                torch.tensor(wanted["pool"], dtype=dtype),
+                rtol=0,
+                atol=TOLERANCE[dtype],
             )
             for chart in wanted["charts"]:
                 found = pooled_chart(sources, chart["sigma"], part["weights"], floor)
@@ -135,7 +141,9 @@ def test_distance_of_the_pool_to_gold(shared, space):
         for part in expected["lop"]:
             pooled = sources[0].group_view(pool(sources, part["weights"]).scores)
             kl = -pooled.gather(-1, candidates[..., None])[0, :, 0]
-            torch.testing.assert_close(kl, torch.tensor(part["kl"]["per_group"], dtype=kl.dtype), rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(
+                kl, torch.tensor(part["kl"]["per_group"], dtype=kl.dtype), rtol=1e-9, atol=1e-9
+            )
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -150,7 +158,9 @@ def test_quality(shared, space):
             else:
                 structure = DependencyTreeCRF(torch.zeros(1, n + 1, n + 1, case["n_labels"]), **SPACES[space])
                 gold = (torch.tensor([sentence["gold"]["heads"]]), torch.tensor([sentence["gold"]["labels"]]))
-            parts.append(chart_quality(structure, mask_of(sentence["chart"], structure), structure.candidates(gold)))
+            parts.append(
+                chart_quality(structure, mask_of(sentence["chart"], structure), structure.candidates(gold))
+            )
         found = combine_quality(parts)
         if expected["precision"] is None:
             assert math.isnan(found["precision"])
@@ -159,7 +169,9 @@ def test_quality(shared, space):
         assert found["recall"] == pytest.approx(expected["recall"], abs=1e-12)
         assert found["recall_numerator"] == expected["recall_numerator"]
         sizes = [part["n_structures"] for part in expected["per_sentence"]]
-        torch.testing.assert_close(found["log_size"].exp(), torch.tensor(sizes, dtype=torch.float64), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(
+            found["log_size"].exp(), torch.tensor(sizes, dtype=torch.float64), rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -170,13 +182,17 @@ def test_learned_weights(shared, dtype):
         marginals = torch.zeros(problem["n_sources"], 1, len(problem["groups"]), width, dtype=torch.float64)
         for place, group in enumerate(problem["groups"]):
             for source, probabilities in enumerate(group["marginals"]):
-                marginals[source, 0, place, : len(probabilities)] = torch.tensor(probabilities, dtype=torch.float64)
+                marginals[source, 0, place, : len(probabilities)] = torch.tensor(
+                    probabilities, dtype=torch.float64
+                )
         gold = torch.tensor([[group["gold"] for group in problem["groups"]]])
         weights = learn_weights(marginals.to(dtype).log(), gold)
         optimum = problem["results"]["optimum"]
         if optimum["unique"]:
             atol = 1e-6 if dtype == torch.float64 else 1e-3
-            torch.testing.assert_close(weights, torch.tensor(optimum["weights"], dtype=dtype), rtol=0, atol=atol)
+            torch.testing.assert_close(
+                weights, torch.tensor(optimum["weights"], dtype=dtype), rtol=0, atol=atol
+            )
         pooled = log_opinion_pool(marginals.log(), weights.double())
         loss = -pooled.gather(-1, gold[..., None]).mean().item()
         assert loss == pytest.approx(optimum["mean_nll"], abs=1e-9 if dtype == torch.float64 else 1e-4)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hf_xst.charts import learn_weights, log_opinion_pool
 
 
-def mean_loss(marginals: torch.Tensor, gold: torch.Tensor, weights: torch.Tensor, floor: float = 0.0) -> float:
+def mean_loss(
+    marginals: torch.Tensor, gold: torch.Tensor, weights: torch.Tensor, floor: float = 0.0
+) -> float:
     found = log_opinion_pool(marginals, weights, floor).gather(-1, gold.clamp(min=0)[..., None])[..., 0]
     return -found[gold >= 0].mean().item()
 
@@ -64,7 +66,9 @@ def test_equal_sources_are_any_optimum_and_the_loss_tells():
     twice = marginals.expand(2, -1, -1, -1)
     weights = learn_weights(twice, gold)
     assert weights.sum().item() == pytest.approx(1)
-    assert mean_loss(twice, gold, weights) == pytest.approx(mean_loss(marginals, gold, torch.ones(1).double()))
+    assert mean_loss(twice, gold, weights) == pytest.approx(
+        mean_loss(marginals, gold, torch.ones(1).double())
+    )
 
 
 def test_one_source_has_weight_one_in_the_callers_precision():
@@ -92,7 +96,9 @@ def test_groups_without_gold_do_not_count():
 def test_a_gold_candidate_of_probability_zero_is_named():
     marginals, gold = problem(7, 2)
     gold[0, 3], marginals[1, 0, 3] = 2, torch.tensor([0.5, 0.5, 0.0, 0.0]).log()
-    with pytest.raises(ValueError, match=r"probability 0 in \(sentence 0, group 3\); use a floor such as 1e-9"):
+    with pytest.raises(
+        ValueError, match=r"probability 0 in \(sentence 0, group 3\); use a floor such as 1e-9"
+    ):
         learn_weights(marginals, gold)
     weights = learn_weights(marginals, gold, 1e-9)
     assert weights.isfinite().all()

@@ -35,7 +35,12 @@ P, Q = [0.5, 0.5, 0.0], [0.2, 0.0, 0.8]
         ((P, Q), [0.0, 1.0], Q, Q),
         (([1.0, 0.0], [0.0, 1.0]), [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]),
         # Nothing is shared: the sources' best alone, or with a floor all that either has, by its square root.
-        (([0.64, 0.36, 0.0, 0.0], [0.0, 0.0, 0.04, 0.96]), [0.5, 0.5], [0.5, 0, 0, 0.5], [0.31, 0.23, 0.08, 0.38]),
+        (
+            ([0.64, 0.36, 0.0, 0.0], [0.0, 0.0, 0.04, 0.96]),
+            [0.5, 0.5],
+            [0.5, 0, 0, 0.5],
+            [0.31, 0.23, 0.08, 0.38],
+        ),
     ],
 )
 def test_zero_probabilities_by_hand(sources, weights, expected, with_floor):
@@ -167,12 +172,14 @@ def test_weights_that_cannot_be_are_refused(weights, message):
 def test_other_bad_input_is_refused():
     with pytest.raises(ValueError, match=r"shape \(S, B, G, C\), found \(1, 1, 3\)"):
         log_opinion_pool(logs(P, Q)[0])
-    with pytest.raises(ValueError, match="floor is -0.1"):
+    with pytest.raises(ValueError, match=r"floor is -0.1"):
         log_opinion_pool(logs(P, Q), floor=-0.1)
     with pytest.raises(ValueError, match="NaN"):
         log_opinion_pool(logs(P, [math.nan, 0.5, 0.5]))
     with pytest.raises(ValueError, match="bring them to one alphabet"):
-        stacked_log_marginals([IndependentGroups(torch.zeros(1, 2, 3)), IndependentGroups(torch.zeros(1, 2, 4))])
+        stacked_log_marginals(
+            [IndependentGroups(torch.zeros(1, 2, 3)), IndependentGroups(torch.zeros(1, 2, 4))]
+        )
 
 
 def test_uniform_weights_by_default():

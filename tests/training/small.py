@@ -13,7 +13,14 @@ from datasets import Dataset, Features, List, Value
 from group_model import GroupConfig, GroupModel
 from transformers import TrainingArguments
 
-from hf_xst import BiaffineParser, BiaffineParserConfig, ChartTrainer, CrfTagger, CrfTaggerConfig, SupervisedTrainer
+from hf_xst import (
+    BiaffineParser,
+    BiaffineParserConfig,
+    ChartTrainer,
+    CrfTagger,
+    CrfTaggerConfig,
+    SupervisedTrainer,
+)
 from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
 from hf_xst.training.building import ChartMaker, ChartSettings
@@ -40,7 +47,9 @@ def sentence(length: int, draw: random.Random, name: str) -> dict[str, Any]:
     """A sentence with a tree in which every word but the root hangs from an earlier word or the root word."""
     words = [draw.randrange(len(WORDS)) for _ in range(length)]
     root = draw.randrange(length)
-    head = [0 if place == root else (draw.randrange(place) + 1 if place else root + 1) for place in range(length)]
+    head = [
+        0 if place == root else (draw.randrange(place) + 1 if place else root + 1) for place in range(length)
+    ]
     for place in range(length):  # words before the root hang from it, so that there is no cycle
         if place < root:
             head[place] = root + 1
@@ -104,7 +113,9 @@ def charts(
     sources: int = 2,
 ) -> Dataset:
     models = {f"source{seed}": model_of(kind, seed) for seed in range(1, sources + 1)}
-    make = ChartMaker(SourcePool(models, names or models["source1"].names), settings or ChartSettings(sigma=0.6))
+    make = ChartMaker(
+        SourcePool(models, names or models["source1"].names), settings or ChartSettings(sigma=0.6)
+    )
     plain = unlabelled(rows)
     made: list[dict[str, Any]] = []
     for row in plain:
@@ -150,7 +161,9 @@ def assert_same(first: StructuredModel, second: StructuredModel, *, exactly: boo
     assert mine.keys() == other.keys()
     for name, tensor in mine.items():
         tolerance = {"rtol": 0.0, "atol": 0.0} if exactly else {"rtol": 1e-5, "atol": 1e-6}
-        torch.testing.assert_close(tensor, other[name], **tolerance, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            tensor, other[name], **tolerance, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 def losses_of(trainer: SupervisedTrainer | ChartTrainer, key: str = "loss") -> list[float]:

@@ -47,7 +47,9 @@ def test_a_supervised_update_is_the_mean_over_all_units(tmp_path, kind):
         for name, before in parameters(model).items():
             gradient = model.get_parameter(name).grad
             moved = before if gradient is None else before - 0.1 * gradient
-            torch.testing.assert_close(trainer.model.get_parameter(name).detach(), moved, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(
+                trainer.model.get_parameter(name).detach(), moved, rtol=1e-4, atol=1e-6
+            )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,7 +57,9 @@ def test_an_update_on_charts_is_the_mean_over_all_sentences(tmp_path, kind):
     rows = charts(kind, gold((1, 1, 3, 3)))
     model = model_of(kind).train()
     batch = ChartCollator(model, model.names)(list(rows))
-    output = model(**{key: batch[key] for key in batch if key not in ("units", "chart", "fallback", "sent_ids")})
+    output = model(
+        **{key: batch[key] for key in batch if key not in ("units", "chart", "fallback", "sent_ids")}
+    )
     distribution = model.distribution(output)
     mean = chart_loss(distribution, to_mask(batch["chart"], distribution.valid)).sum() / 4
     assert mean > 0.1
@@ -66,7 +70,9 @@ def test_an_update_on_charts_is_the_mean_over_all_sentences(tmp_path, kind):
         for name, before in parameters(model).items():
             gradient = model.get_parameter(name).grad
             moved = before if gradient is None else before - 0.1 * gradient
-            torch.testing.assert_close(trainer.model.get_parameter(name).detach(), moved, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                trainer.model.get_parameter(name).detach(), moved, rtol=1e-4, atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("how", [supervised, on_charts])

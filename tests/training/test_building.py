@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,14 @@ def test_charts_are_those_of_the_tensor_functions(kind, rule):
         assert {name: row[name] for name in original} == original
         assert row["words_hash"] == words_hash(original["words"])
         assert row["log_probs"] == []
-        for start, end in zip(row["offsets"], row["offsets"][1:]):
+        for start, end in itertools.pairwise(row["offsets"]):
             assert row["candidates"][start:end] == sorted(set(row["candidates"][start:end]))
 
 
 def test_a_small_sigma_keeps_one_candidate_and_a_full_one_all():
     for sigma, sizes in ((1e-9, {1}), (1.0, {len(MARKS)})):
         made = ChartMaker(pool_of("groups"), ChartSettings(sigma=sigma))(list(ROWS))
-        found = {
-            end - start for row in made for start, end in zip(row["offsets"], row["offsets"][1:], strict=False)
-        }
+        found = {end - start for row in made for start, end in itertools.pairwise(row["offsets"])}
         assert found == sizes
 
 
@@ -77,7 +76,9 @@ def test_log_probabilities_lie_beside_their_candidates():
 
 def test_weights_by_name_are_put_in_the_sources_order():
     rows, sources = list(ROWS), pool_of("groups")
-    one = ChartMaker(sources, ChartSettings(sigma=1e-9, floor=0.0, weights={"second": 1.0, "first": 0.0}))(rows)
+    one = ChartMaker(sources, ChartSettings(sigma=1e-9, floor=0.0, weights={"second": 1.0, "first": 0.0}))(
+        rows
+    )
     alone = sources.distributions(rows)[1].best_candidates()
     assert [row["candidates"] for row in one] == [
         alone[i, : len(row["words"])].tolist() for i, row in enumerate(rows)
@@ -201,7 +202,9 @@ def test_shards_hold_all_rows_in_order_in_the_stated_schema(tmp_path):
     counts = build(tmp_path, ChartMaker(pool_of("parser"), ChartSettings(keep_log_probs=True)))
     files = sorted(written(tmp_path))
     assert files == [f"train-0000{i}-of-00003.parquet" for i in range(3)]
-    rows = load_dataset("parquet", data_files=[str(tmp_path / "data" / name) for name in files], split="train")
+    rows = load_dataset(
+        "parquet", data_files=[str(tmp_path / "data" / name) for name in files], split="train"
+    )
     assert list(rows["words"]) == list(ROWS["words"])
     assert rows.features["candidates"].feature.dtype == "int32"
     assert rows.features["log_probs"].feature.dtype == "float16"
@@ -249,7 +252,7 @@ def test_what_is_finished_is_not_made_again(tmp_path):
 def test_another_identity_is_refused_by_what_differs(tmp_path):
     make = ChartMaker(pool_of("groups"), ChartSettings())
     build(tmp_path, make)
-    with pytest.raises(ValueError, match="differ in: a, b;.*another --output"):
+    with pytest.raises(ValueError, match=r"differ in: a, b;.*another --output"):
         build(tmp_path, make, identity={"a": 2, "b": 0})
     with pytest.raises(ValueError, match="differ in: shard_size;"):
         build(tmp_path, make, shard_size=3)

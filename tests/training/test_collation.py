@@ -61,7 +61,9 @@ def test_a_model_with_more_labels_takes_the_chart(tmp_path):
 
 def test_labels_that_the_model_lacks_are_named():
     model = model_of("parser")
-    with pytest.raises(ValueError, match="labels that the model does not have: vocative, dep; .*--labels union"):
+    with pytest.raises(
+        ValueError, match=r"labels that the model does not have: vocative, dep; .*--labels union"
+    ):
         ChartCollator(model, ["vocative", *model.names, "dep"])
 
 
@@ -87,7 +89,9 @@ def test_a_chart_of_other_words_is_refused():
     model = model_of("groups")
     rows = list(charts("groups", gold(LENGTHS)))
     rows[2] = {**rows[2], "words": ["other", "words"]}
-    with pytest.raises(ValueError, match="sentence s2: its chart was made for other words than 'other words'"):
+    with pytest.raises(
+        ValueError, match="sentence s2: its chart was made for other words than 'other words'"
+    ):
         ChartCollator(model, model.names)(rows)
 
 

@@ -43,7 +43,9 @@ def test_default_arguments_and_extra_columns(tmp_path):
 def test_explicit_settings_make_no_difference(tmp_path, remove):
     settings = {"max_steps": 2, "remove_unused_columns": remove, "train_sampling_strategy": "group_by_length"}
     plain = final(supervised("groups", arguments(tmp_path, max_steps=2), gold()))
-    assert torch.equal(final(supervised("groups", arguments(tmp_path, **settings), with_extra(gold()))), plain)
+    assert torch.equal(
+        final(supervised("groups", arguments(tmp_path, **settings), with_extra(gold()))), plain
+    )
     plain = final(on_charts("groups", arguments(tmp_path, max_steps=2), charts("groups", gold())))
     rows = with_extra(charts("groups", gold()))
     assert torch.equal(final(on_charts("groups", arguments(tmp_path, **settings), rows)), plain)
@@ -92,7 +94,7 @@ def test_no_sentences_are_refused(tmp_path, rows):
 
 @pytest.mark.parametrize("setting", ["bf16_full_eval", "fp16_full_eval"])
 def test_rounding_the_model_for_evaluation_is_refused(tmp_path, setting):
-    with pytest.raises(ValueError, match="full_eval.*bf16=True"):
+    with pytest.raises(ValueError, match=r"full_eval.*bf16=True"):
         supervised("groups", arguments(tmp_path, **{setting: True}), gold())
 
 

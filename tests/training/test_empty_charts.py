@@ -64,7 +64,9 @@ def test_batch_mates_train_as_if_alone(tmp_path):
     whole = on_charts("parser", arguments(tmp_path, max_steps=1), rows.select([0, 2, 3]), with_best=False)
     whole.train()
     assert losses_of(trainer)[0] == pytest.approx(losses_of(whole)[0] * 3 / 4, rel=1e-5)
-    assert losses_of(trainer, "grad_norm")[0] == pytest.approx(losses_of(whole, "grad_norm")[0] * 3 / 4, rel=1e-4)
+    assert losses_of(trainer, "grad_norm")[0] == pytest.approx(
+        losses_of(whole, "grad_norm")[0] * 3 / 4, rel=1e-4
+    )
 
 
 def test_the_sources_best_structures_keep_a_chart_from_being_empty(tmp_path):

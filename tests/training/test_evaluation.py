@@ -33,7 +33,11 @@ def test_batch_sizes_do_not_matter(tmp_path, kind):
     assert seen[0] == pytest.approx(seen[1])
     assert seen[0] == pytest.approx(seen[2])
     if kind == "groups":
-        right = [a == b for row, found in zip(rows, expected) for a, b in zip(row["mark"], found["mark"])]
+        right = [
+            truth == guess
+            for row, found in zip(rows, expected, strict=True)
+            for truth, guess in zip(row["mark"], found["mark"], strict=True)
+        ]
         assert 0 < sum(right) < len(right) == 20
         assert seen[0]["eval_share"] == pytest.approx(100 * sum(right) / 20)
     else:
@@ -131,7 +135,9 @@ def test_low_precision_training_stays_close(tmp_path):
     for how, rows in ((supervised, gold(LENGTHS)), (on_charts, charts("parser", gold(LENGTHS)))):
         losses = []
         for bf16 in (False, True):
-            trainer = how("parser", arguments(tmp_path, bf16=bf16, num_train_epochs=2), rows, eval_dataset=gold())
+            trainer = how(
+                "parser", arguments(tmp_path, bf16=bf16, num_train_epochs=2), rows, eval_dataset=gold()
+            )
             trainer.train()
             losses.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
             assert trainer.evaluate()["eval_uas"] >= 0

@@ -52,7 +52,9 @@ def test_scaled_gradients_are_unscaled_first():
         model["moved"].add_(2.0)
     scaler.scale(model["moved"].sum()).backward()
     assert model["moved"].grad.tolist() == [1024.0, 1024.0]
-    pull.on_pre_optimizer_step(SimpleNamespace(max_grad_norm=0.0), None, None, model=model, optimizer=optimizer)
+    pull.on_pre_optimizer_step(
+        SimpleNamespace(max_grad_norm=0.0), None, None, model=model, optimizer=optimizer
+    )
     assert model["moved"].grad.tolist() == [1 + 4, 1 + 4]
 
 
@@ -89,12 +91,16 @@ def test_the_pull_counts_once_an_update_and_escapes_clipping(tmp_path):
         trainer.add_callback(Elsewhere())
         trainer.train()
         for name, value in parameters(trainer.model).items():
-            torch.testing.assert_close(value, start[name] + 1 - (1 - 0.1 * 2 * 0.3) ** 3, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(
+                value, start[name] + 1 - (1 - 0.1 * 2 * 0.3) ** 3, rtol=1e-5, atol=1e-6
+            )
 
 
 def test_no_strength_adds_nothing(tmp_path):
     rows = charts("groups", gold())
-    trainer = on_charts("groups", arguments(tmp_path, max_steps=1, save_strategy="steps", save_steps=1), rows, l2=0.0)
+    trainer = on_charts(
+        "groups", arguments(tmp_path, max_steps=1, save_strategy="steps", save_steps=1), rows, l2=0.0
+    )
     trainer.train()
     assert trainer.pull is None
     assert not any(isinstance(callback, StartPull) for callback in trainer.callback_handler.callbacks)
@@ -103,7 +109,7 @@ def test_no_strength_adds_nothing(tmp_path):
 
 
 def test_negative_strength_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="l2.*-0.1.*at least 0"):
+    with pytest.raises(ValueError, match=r"l2.*-0.1.*at least 0"):
         on_charts("groups", arguments(tmp_path), charts("groups", gold()), l2=-0.1)
 
 
@@ -123,8 +129,10 @@ def test_a_checkpoint_without_theta0_is_refused(tmp_path):
     settings = arguments(tmp_path, max_steps=1, save_strategy="steps", save_steps=1)
     rows = charts("groups", gold())
     on_charts("groups", settings, rows).train()
-    with pytest.raises(ValueError, match="has no theta0.safetensors: it was made without a pull"):
-        on_charts("groups", settings, rows, l2=0.1).train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    with pytest.raises(ValueError, match=r"has no theta0.safetensors: it was made without a pull"):
+        on_charts("groups", settings, rows, l2=0.1).train(
+            resume_from_checkpoint=str(tmp_path / "checkpoint-1")
+        )
 
 
 def test_training_again_pulls_to_where_it_begins_again(tmp_path):

@@ -30,7 +30,14 @@ def dropping(kind: str) -> Any:
 
 def chart_trainer(output: Any, *callbacks: TrainerCallback) -> ChartTrainer:
     settings = arguments(
-        output, 2, 2, num_train_epochs=3, optim="adamw_torch", save_strategy="steps", save_steps=1, learning_rate=0.01
+        output,
+        2,
+        2,
+        num_train_epochs=3,
+        optim="adamw_torch",
+        save_strategy="steps",
+        save_steps=1,
+        learning_rate=0.01,
     )
     rows = charts("parser", gold(LENGTHS))
     return ChartTrainer(dropping("parser"), settings, rows, l2=0.05, callbacks=list(callbacks))
@@ -80,7 +87,9 @@ def test_training_with_early_stopping_and_a_plateau(tmp_path):
     assert whole.state.global_step < 60  # it stopped early
     with pytest.raises(KeyboardInterrupt):
         source_trainer(tmp_path / "parts", Stop(whole.state.global_step - 2)).train()
-    (last, *_) = sorted((tmp_path / "parts").glob("checkpoint-*"), key=lambda path: -int(path.name.split("-")[1]))
+    (last, *_) = sorted(
+        (tmp_path / "parts").glob("checkpoint-*"), key=lambda path: -int(path.name.split("-")[1])
+    )
     rest = source_trainer(tmp_path / "parts")
     rest.train(resume_from_checkpoint=str(last))
     assert_same(rest.model, whole.model, exactly=True)

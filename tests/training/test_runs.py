@@ -81,10 +81,12 @@ def test_another_configuration_is_refused_by_what_differs(tmp_path, how_far):
     else:
         folder.write_json("results.json", {})
     other = RunFolder(str(folder.path), Some("out", rate=0.75, names=["a", "b"]))
-    with pytest.raises(ValueError, match=r"names \(\['a'\] there, \['a', 'b'\] now\); rate \(0.5 there, 0.75 now\)"):
+    with pytest.raises(
+        ValueError, match=r"names \(\['a'\] there, \['a', 'b'\] now\); rate \(0.5 there, 0.75 now\)"
+    ):
         other.finished()
     (folder.run / "config.yaml").unlink()
-    with pytest.raises(ValueError, match="rate .not known there"):
+    with pytest.raises(ValueError, match=r"rate .not known there"):
         other.finished()
 
 
@@ -101,7 +103,9 @@ def test_another_command_leaves_the_runs_own_files(tmp_path):
 
 
 def test_words_of_settings_are_read_as_yaml():
-    found = key_values(["a=true", "b=3", "c=1e-4", "d=0.5", "e=word", "f=[1, x]", "g=", "h=x=y", "i=null", "j=-2E+3"])
+    found = key_values(
+        ["a=true", "b=3", "c=1e-4", "d=0.5", "e=word", "f=[1, x]", "g=", "h=x=y", "i=null", "j=-2E+3"]
+    )
     assert found == {
         "a": True,
         "b": 3,
@@ -145,7 +149,10 @@ def test_the_published_loop_is_plain_adam_and_the_user_has_the_last_word(tmp_pat
 
 
 def test_a_line_of_scores_holds_scores_only(capsys):
-    summary("out", {"eval_las": 81.234, "eval_runtime": 3.0, "eval_steps_per_second": 2.0, "epoch": 1.0, "words": 7})
+    summary(
+        "out",
+        {"eval_las": 81.234, "eval_runtime": 3.0, "eval_steps_per_second": 2.0, "epoch": 1.0, "words": 7},
+    )
     assert capsys.readouterr().err.strip() == "out: las 81.23"
 
 
@@ -182,7 +189,15 @@ def test_no_parent_no_word(monkeypatch, capsys):
 def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from hf_xst.training.runs import say_if_alone\nsay_if_alone(1)\n")
-    command = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu", "--num_processes", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.accelerate_cli",
+        "launch",
+        "--cpu",
+        "--num_processes",
+        "2",
+    ]
     done = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=300, check=True)
     assert "2 processes were asked for, but there is 1" in done.stderr
 

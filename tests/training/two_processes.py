@@ -35,7 +35,9 @@ def by_words(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
     """Sentences of 1, 1, 3 and 3 words in one update; then, over epochs, a last update that is not full."""
     once = supervised("groups", arguments(output, batch, accumulation), gold())
     once.train()
-    more = supervised("groups", arguments(output, batch, accumulation, num_train_epochs=3), gold((3, 12, 1, 2, 4, 15, 2)))
+    more = supervised(
+        "groups", arguments(output, batch, accumulation, num_train_epochs=3), gold((3, 12, 1, 2, 4, 15, 2))
+    )
     more.train()
     return {"once": _numbers(once), "more": _numbers(more)}
 
@@ -45,7 +47,10 @@ def by_charts(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
     rows = list(charts("parser", gold((2, 3, 1, 4, 2))))
     for place in (1, 4):
         *offsets, _ = rows[place]["offsets"]
-        rows[place] |= {"candidates": rows[place]["candidates"][: offsets[-1]], "offsets": [*offsets, offsets[-1]]}
+        rows[place] |= {
+            "candidates": rows[place]["candidates"][: offsets[-1]],
+            "offsets": [*offsets, offsets[-1]],
+        }
     settings = arguments(output, batch, accumulation, num_train_epochs=2, remove_unused_columns=True)
     trainer = on_charts("parser", settings, Dataset.from_list(rows), l2=0.1, with_best=False)
     trainer.train()
@@ -87,7 +92,9 @@ def main(output: Path) -> None:
         for batch, accumulation in cuts
     }
     if torch.distributed.get_rank() == 0:
-        (output / "found.json").write_text(json.dumps({"processes": torch.distributed.get_world_size(), **found}))
+        (output / "found.json").write_text(
+            json.dumps({"processes": torch.distributed.get_world_size(), **found})
+        )
     torch.distributed.destroy_process_group()
 
 

@@ -3,8 +3,9 @@
 Words are eliminated one after the other, last word first, as states are eliminated from a Markov chain by
 Grassmann, Taksar and Heyman (1985): a path h -> k -> d through the eliminated word k becomes part of the arc
 h -> d. By the Markov-chain tree theorem the product of the pivots (what reaches k from the words left) is the
-sum over all trees. Everything is a sum, product or quotient of positive numbers, so it is done on logarithms
-and keeps its relative accuracy at every scale, where a determinant cancels.
+sum over all trees. Everything is a sum, product or quotient of positive numbers, so it keeps its relative
+accuracy, where a determinant cancels. It is done on plain numbers first, and on logarithms, which fit every
+scale, for the sentences in which a product comes near the smallest float.
 
 One root. Give every root arc a factor e: the trees with one root are the terms of first order in e. Sums,
 products and quotients of positive numbers are to leading order those of their leading terms, so only leading
@@ -22,90 +23,137 @@ once, recursively: O(n^3) in all. An arc that is in no tree gets exactly 0.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from hf_xst.numerics import NEGATIVE_INFINITY, zero_if_infinite
+from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe, zero_if_infinite
+from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
+
+Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, Tensor]]
 
 
 class _Step(NamedTuple):
-    """One eliminated word k: (B, k) log shares of what reaches it, (B,) is its sentence rooted by now."""
+    """One eliminated word: (B, k) shares of its heads in what reaches it, (B,) its sentence rooted by now."""
 
     shares: Tensor
     rooted: Tensor
 
 
 class _Eliminated(NamedTuple):
-    weights: Tensor  # (B, kept+1, kept+1) log weights among the root and the words that are left
+    weights: Tensor  # (B, kept+1, kept+1) weights among the root and the words that are left
     rooted: Tensor  # bool (B,)
-    log_pivots: Tensor  # (B,) their sum
+    log_pivots: Tensor  # (B,) the logarithm of their product
     steps: list[_Step]
+    safe: Tensor  # bool (B,) no product was lost
 
 
-def _eliminate(weights: Tensor, rooted: Tensor, kept: int) -> _Eliminated:
+def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) -> _Eliminated:
     """Eliminate all words but the first `kept`, last word first.
 
     Args:
-        weights: (B, m+1, m+1) log weights, head first; index 0 is the root. Overwritten.
+        weights: (B, m+1, m+1) weights, head first; index 0 is the root. Overwritten.
         rooted: bool (B,).
         kept: how many words stay.
+        numbers: how the weights are kept.
     """
     log_pivots = weights.new_zeros(weights.shape[0])
+    safe, limit = torch.ones_like(rooted), smallest_safe(weights.dtype)
     steps = []
     for k in range(weights.shape[1] - 1, kept, -1):
         into, out_of = weights[:, :k, k], weights[:, k, :k]
-        from_words = torch.logsumexp(into[:, 1:], 1)
-        is_root = ~rooted & (from_words == NEGATIVE_INFINITY)
+        from_words = numbers.sum(into[:, 1:], 1)
+        is_root = ~rooted & (from_words == numbers.zero)
         rooted = rooted | is_root
-        pivot = torch.logaddexp(from_words, into[:, 0].masked_fill(~rooted, NEGATIVE_INFINITY))
-        shares = into - zero_if_infinite(pivot).unsqueeze(1)
+        pivot = numbers.add(from_words, into[:, 0].masked_fill(~rooted, numbers.zero))
+        shares = numbers.divide(into, pivot.unsqueeze(1))
+        safe &= numbers.least(shares) * numbers.least(out_of) >= limit
         left = weights[:, :k, :k]
-        left[:, 0].masked_fill_(is_root.unsqueeze(1), NEGATIVE_INFINITY)
-        torch.logaddexp(left, shares.unsqueeze(2) + out_of.unsqueeze(1), out=left)
-        log_pivots += pivot
+        left[:, 0].masked_fill_(is_root.unsqueeze(1), numbers.zero)
+        numbers.add_outer(left, shares, out_of)
+        log_pivots += numbers.log(pivot)
         steps.append(_Step(shares, rooted))
-    return _Eliminated(weights[:, : kept + 1, : kept + 1], rooted, log_pivots, steps)
+    return _Eliminated(weights[:, : kept + 1, : kept + 1], rooted, log_pivots, steps, safe)
 
 
-def _with_idle_word(weights: Tensor) -> Tensor:
+def _with_idle_word(weights: Tensor, numbers: Arithmetic) -> Tensor:
     """Append a word that hangs from word 1 with weight 1 and heads nothing: no sum changes."""
-    wider = torch.nn.functional.pad(weights, (0, 1, 0, 1), value=NEGATIVE_INFINITY)
-    wider[:, 1, -1] = 0
+    wider = torch.nn.functional.pad(weights, (0, 1, 0, 1), value=numbers.zero)
+    wider[:, 1, -1] = numbers.one
     return wider
 
 
-def _log_escapes(weights: Tensor, rooted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how probably the walk from a word reaches the root before it meets another word.
+class _Escapes(NamedTuple):
+    """How probably the walk from a word reaches the root before it meets another word."""
 
-    Args:
-        weights: (B, m+1, m+1) log weights.
-        rooted: bool (B,).
+    chances: Tensor  # (B, m, m): entry [d, h] is for the walk from h that must not meet d
+    rooted: Tensor  # bool (B, m): whether the sentence was rooted by the time that d alone was left
+    safe: Tensor  # bool (B,): no product was lost
 
-    Returns:
-        (B, m, m): entry [d, h] is the log probability for the walk from h that must not meet d; and
-        bool (B, m): whether the sentence was rooted by the time that d alone was left.
-    """
+
+def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
+    """Find all escapes; arguments as for `_eliminate`, but the weights stay."""
     m = weights.shape[1] - 1
     if m == 1:
-        return torch.full_like(weights[:, 1:, 1:], NEGATIVE_INFINITY), rooted.unsqueeze(1)
+        nowhere = torch.full_like(weights[:, 1:, 1:], numbers.zero)
+        return _Escapes(nowhere, rooted.unsqueeze(1), torch.ones_like(rooted))
     if m % 2:
-        escapes, rooted_at_last = _log_escapes(_with_idle_word(weights), rooted)
-        return escapes[:, :m, :m], rooted_at_last[:, :m]
+        chances, rooted_at_last, safe = _escapes(_with_idle_word(weights, numbers), rooted, numbers)
+        return _Escapes(chances[:, :m, :m], rooted_at_last[:, :m], safe)
     backwards = torch.tensor([0, *range(m, 0, -1)], device=weights.device)
     both = torch.cat([weights, weights[:, backwards[:, None], backwards]])
-    left, left_rooted, _, steps = _eliminate(both, rooted.repeat(2), m // 2)
-    escapes, rooted_at_last = _log_escapes(left, left_rooted)
-    for shares, rooted_here in reversed(steps):
-        from_words = torch.logsumexp(shares[:, None, 1:] + escapes, 2)
+    left = _eliminate(both, rooted.repeat(2), m // 2, numbers)
+    chances, rooted_at_last, safe = _escapes(left.weights, left.rooted, numbers)
+    safe, limit, least = safe & left.safe, smallest_safe(weights.dtype), numbers.least(chances)
+    for shares, rooted_here in reversed(left.steps):
+        safe &= least * numbers.least(shares) >= limit
+        from_words = numbers.weigh(chances, shares[:, 1:])
         too_early = rooted_at_last & ~rooted_here.unsqueeze(1)
-        from_root = shares[:, :1].expand_as(from_words).masked_fill(too_early, NEGATIVE_INFINITY)
-        escapes = torch.cat([escapes, torch.logaddexp(from_words, from_root).unsqueeze(2)], 2)
-    first, second = escapes.chunk(2)
+        from_root = shares[:, :1].expand_as(from_words).masked_fill(too_early, numbers.zero)
+        own = numbers.add(from_words, from_root)
+        least = torch.minimum(least, numbers.least(own))
+        chances = torch.cat([chances, own.unsqueeze(2)], 2)
+    first, second = chances.chunk(2)
     first_rooted, second_rooted = rooted_at_last.chunk(2)
-    return torch.cat([first, second.flip(1, 2)], 1), torch.cat([first_rooted, second_rooted.flip(1)], 1)
+    return _Escapes(
+        torch.cat([first, second.flip(1, 2)], 1),
+        torch.cat([first_rooted, second_rooted.flip(1)], 1),
+        torch.stack(safe.chunk(2)).all(0),
+    )
+
+
+def _log_pivots(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
+    """Return (B,) the logarithm of the product of all pivots, and where it is safe."""
+    eliminated = _eliminate(numbers.from_logs(logs), rooted, 0, numbers)
+    return eliminated.log_pivots, eliminated.safe
+
+
+def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
+    """Return (B, N+1, N+1) the probability of every arc, 0 where d = 0, and where they are safe."""
+    weights = numbers.from_logs(logs)
+    escapes = _escapes(weights, rooted, numbers)
+    too_early = escapes.rooted & ~rooted.unsqueeze(1)
+    from_root = weights[:, :1, 1:].masked_fill(too_early.unsqueeze(1), numbers.zero)
+    chances = escapes.chances.transpose(1, 2)
+    joint = torch.cat([from_root, numbers.multiply(weights[:, 1:, 1:], chances)], 1)
+    shares = numbers.divide(joint, numbers.sum(joint, 1).unsqueeze(1))
+    kept = numbers.least(weights) * numbers.least(chances) >= smallest_safe(logs.dtype)
+    return torch.nn.functional.pad(numbers.plain(shares), (1, 0)), escapes.safe & kept
+
+
+def _fast_where_safe(compute: Compute, logs: Tensor, single_root: bool) -> Tensor:
+    """Compute on plain numbers, and again on logarithms for the sentences whose numbers got too small."""
+    rooted = torch.full(logs.shape[:1], not single_root, device=logs.device)
+    found, safe = compute(logs, rooted, PLAIN_NUMBERS)
+    too_small = (logs > NEGATIVE_INFINITY) & (logs < math.log(smallest_safe(logs.dtype)))
+    again = ~safe | too_small.flatten(1).any(1)
+    if bool(again.any()):
+        found[again] = compute(logs[again], rooted[again], LOGARITHMS)[0]
+    return found
 
 
 def tree_marginals(arcs: Tensor, single_root: bool) -> Tensor:
@@ -116,13 +164,7 @@ def tree_marginals(arcs: Tensor, single_root: bool) -> Tensor:
     Returns:
         (B, N+1, N+1), 0 where d = 0.
     """
-    rooted = torch.full(arcs.shape[:1], not single_root, device=arcs.device)
-    escapes, rooted_at_last = _log_escapes(arcs, rooted)
-    too_early = rooted_at_last & ~rooted.unsqueeze(1)
-    from_root = arcs[:, :1, 1:].masked_fill(too_early.unsqueeze(1), NEGATIVE_INFINITY)
-    joint = torch.cat([from_root, arcs[:, 1:, 1:] + escapes.transpose(1, 2)], 1)
-    shares = (joint - zero_if_infinite(torch.logsumexp(joint, 1, keepdim=True))).exp()
-    return torch.nn.functional.pad(shares, (1, 0))
+    return _fast_where_safe(_marginals, arcs, single_root)
 
 
 class _TreeLogPartition(torch.autograd.Function):
@@ -133,8 +175,7 @@ class _TreeLogPartition(torch.autograd.Function):
         # Gaps between columns would cost digits: each dependent's best head scores 0 inside.
         shifts = zero_if_infinite(arcs.amax(1))
         weights = arcs - shifts.unsqueeze(1)
-        rooted = torch.full(arcs.shape[:1], not single_root, device=arcs.device)
-        log_pivots = _eliminate(weights.clone(), rooted, 0).log_pivots
+        log_pivots = _fast_where_safe(_log_pivots, weights, single_root)
         ctx.save_for_backward(weights)
         ctx.single_root = single_root  # type: ignore[attr-defined]
         return log_pivots + shifts.sum(1)

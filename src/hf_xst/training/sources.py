@@ -12,6 +12,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 from transformers import AutoModel
+from transformers.utils import CONFIG_NAME
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.data import WordVectors
@@ -75,6 +76,9 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         ValueError: there is no model, what is there is no structured model, or its vectors are of another
             space.
     """
+    folder = Path(path)
+    if folder.is_dir() and not (folder / CONFIG_NAME).is_file():
+        raise ValueError(_no_model(path, revision))
     try:
         model = AutoModel.from_pretrained(path, **({"revision": revision} if revision else {}))
     except OSError as error:

@@ -1,0 +1,155 @@
+"""Plain numbers and logarithms: two ways to run one elimination, and when the fast one may be believed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from structure_spaces import SPACES
+from torch import Tensor
+from torch.testing import assert_close
+
+from hf_xst.numerics import smallest_safe
+from hf_xst.structures import DependencyTreeCRF, elimination
+from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
+from hf_xst.structures.elimination import tree_log_partition, tree_marginals
+
+LIMIT = smallest_safe(torch.float64)
+BOTH = pytest.mark.parametrize("numbers", [PLAIN_NUMBERS, LOGARITHMS], ids=["plain", "logarithms"])
+
+
+def positive(*shape: int, absent: float = 0.3, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.rand(shape, generator=generator, dtype=torch.float64) + 0.01
+    return values.masked_fill(torch.rand(shape, generator=generator) < absent, 0)
+
+
+def random_arcs(sentences: int, words: int, scale: float, absent: float, seed: int = 0) -> Tensor:
+    """Draw log weights as `tree_log_partition` takes them, each column's best at 0."""
+    space = SPACES["nonproj_multi"]
+    structure = space.random([words] * sentences, 1, scale=scale, absent=absent, seed=seed)
+    assert isinstance(structure, DependencyTreeCRF)
+    arcs = structure.scores[..., 0].masked_fill(~structure.valid_parts[..., 0], -math.inf)
+    best = arcs.amax(1, keepdim=True)
+    return arcs - best.masked_fill(best == -math.inf, 0)
+
+
+@BOTH
+def test_operations_are_those_of_numbers(numbers: Arithmetic) -> None:
+    x, y = positive(4, 5, 3), positive(4, 5, 3, seed=1)
+    rows, columns, weights = positive(4, 5, seed=2), positive(4, 3, seed=3), positive(4, 3, seed=4)
+    kept = [numbers.from_logs(value.log()) for value in (x, y, rows, columns, weights)]
+    own_x, own_y, own_rows, own_columns, own_weights = kept
+
+    def check(found: Tensor, expected: Tensor) -> None:
+        assert_close(numbers.plain(found), expected, rtol=1e-14, atol=0)
+        assert_close(numbers.log(found), expected.log(), rtol=0, atol=1e-13)
+
+    check(numbers.add(own_x, own_y), x + y)
+    check(numbers.multiply(own_x, own_y), x * y)
+    check(numbers.sum(own_x, 1), x.sum(1))
+    check(numbers.weigh(own_x, own_weights), (x * weights[:, None]).sum(2))
+    x_of_y = numbers.multiply(own_x, own_y)
+    check(numbers.divide(x_of_y, own_y), x.masked_fill(y == 0, 0))
+    numbers.add_outer(own_x, own_rows, own_columns)
+    check(own_x, x + rows[:, :, None] * columns[:, None])
+
+
+@BOTH
+def test_zero_and_one(numbers: Arithmetic) -> None:
+    constants = torch.tensor([numbers.zero, numbers.one])
+    assert numbers.plain(constants).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("absent", [0.0, 0.4])
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("words", [1, 2, 3, 7, 12])
+def test_one_elimination_in_both_ways(
+    monkeypatch: pytest.MonkeyPatch, words: int, single_root: bool, absent: float
+) -> None:
+    arcs = random_arcs(30, words, 5.0, absent)
+    fast = tree_log_partition(arcs, single_root), tree_marginals(arcs, single_root)
+    monkeypatch.setattr(elimination, "PLAIN_NUMBERS", LOGARITHMS)
+    slow = tree_log_partition(arcs, single_root), tree_marginals(arcs, single_root)
+    assert_close(fast[0], slow[0], rtol=0, atol=1e-12)
+    possible = slow[0] > -math.inf
+    assert_close(fast[1][possible], slow[1][possible], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("scale", [30.0, 100.0, 300.0, 1000.0])
+def test_sentences_too_sharp_for_plain_numbers_are_found(
+    monkeypatch: pytest.MonkeyPatch, scale: float, single_root: bool
+) -> None:
+    arcs = torch.cat([random_arcs(30, 8, scale, 0.5), random_arcs(5, 8, 1.0, 0.0)])
+    fast = tree_log_partition(arcs, single_root), tree_marginals(arcs, single_root)
+    monkeypatch.setattr(elimination, "PLAIN_NUMBERS", LOGARITHMS)
+    slow = tree_log_partition(arcs, single_root), tree_marginals(arcs, single_root)
+    assert_close(fast[0], slow[0], rtol=1e-14, atol=1e-12)
+    possible = slow[0] > -math.inf
+    assert_close(fast[1][possible], slow[1][possible], rtol=1e-9, atol=LIMIT)
+
+
+def test_the_slow_way_is_taken_for_such_sentences_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    mild, sharp = random_arcs(3, 6, 1.0, 0.0), random_arcs(2, 6, 1000.0, 0.0)
+    seen: list[tuple[Arithmetic, int]] = []
+
+    def spy(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
+        seen.append((numbers, len(logs)))
+        return real(logs, rooted, numbers)
+
+    real = elimination._log_pivots
+    monkeypatch.setattr(elimination, "_log_pivots", spy)
+    tree_log_partition(mild, True)
+    assert seen == [(PLAIN_NUMBERS, 3)]
+    seen.clear()
+    tree_log_partition(torch.cat([mild, sharp]), True)
+    assert seen == [(PLAIN_NUMBERS, 5), (LOGARITHMS, 2)]
+
+
+def test_products_that_vanish_where_no_single_number_does() -> None:
+    """A word that is reached by a chain of weak arcs alone: each is a fine float, all of them are not."""
+    words, gap = 6, 300.0
+    arcs = torch.full((1, words + 1, words + 1), -math.inf, dtype=torch.float64)
+    for word in range(1, words + 1):
+        arcs[0, word - 1, word] = -gap  # the chain
+        if word < words:
+            arcs[0, word + 1, word] = 0.0  # and a strong arc back
+    arcs[0, 0, 1] = -gap
+    expected = -gap * words  # the chain from the root is the only tree
+    assert tree_log_partition(arcs, True).item() == pytest.approx(expected, rel=1e-14)
+    marginals = tree_marginals(arcs, True)
+    assert_close(marginals[0, range(words), range(1, words + 1)], torch.ones(words, dtype=torch.float64))
+
+
+def weak_chains(sentences: int, words: int, seed: int) -> Tensor:
+    """Draw log weights where trees need arcs that are weak beside those of cycles."""
+    generator = torch.Generator().manual_seed(seed)
+    arcs = torch.full((sentences, words + 1, words + 1), -math.inf, dtype=torch.float64)
+    for one in arcs:
+        order = [0, *(torch.randperm(words, generator=generator) + 1).tolist()]
+        largest = 600 * torch.rand((), generator=generator)
+        gaps = torch.rand(words, generator=generator) * largest
+        for above, below, gap in zip(order, order[1:], gaps, strict=False):
+            one[above, below] = -gap
+        for below, above in zip(order[2:], order[1:], strict=False):
+            one[below, above] = 0.0
+        extra = torch.rand(words + 1, words + 1, generator=generator) < 0.15
+        extra[:, 0] = False
+        extra.fill_diagonal_(False)
+        one[extra] = -torch.rand(int(extra.sum()), generator=generator, dtype=torch.float64) * largest
+    return arcs - arcs.amax(1, keepdim=True).masked_fill(arcs.amax(1, keepdim=True) == -math.inf, 0)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("words", [3, 4, 5, 8])
+def test_what_is_called_safe_is_right(words: int, single_root: bool) -> None:
+    arcs = torch.cat([weak_chains(400, words, seed) for seed in range(3)])
+    rooted = torch.full(arcs.shape[:1], not single_root)
+    for compute, near_zero in ((elimination._log_pivots, 1e-11), (elimination._marginals, LIMIT)):
+        fast, safe = compute(arcs, rooted, PLAIN_NUMBERS)
+        slow, always = compute(arcs, rooted, LOGARITHMS)
+        assert always.all()
+        assert 0 < safe.sum() < len(safe)
+        assert_close(fast[safe], slow[safe], rtol=1e-11, atol=near_zero)

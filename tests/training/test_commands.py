@@ -1,0 +1,504 @@
+"""The commands from files to files: sources, charts, vote, transfer, scores, predictions."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+from small import RELATIONS, UPOS, gold, vectors
+from transformers import AutoModel
+
+import hf_xst_cli
+from hf_xst.console import console
+from hf_xst.data import ConlluSentence, read_conllu, write_conllu
+from hf_xst.training.arguments import TrainSourceArguments, TransferArguments
+from hf_xst.training.jobs.build_charts import load_charts
+from hf_xst.training.jobs.train_source import train_source
+from hf_xst.training.jobs.transfer import transfer
+from hf_xst.training.pull import StartPull
+
+SIZES = ["context_layers=1", "attention_heads=2", "key_size=4", "feed_forward_size=8"]
+PARSER = [*SIZES, "arc_size=6", "label_size=5", "upos_size=4"]
+LABELS = {"one": RELATIONS, "two": ["obj", "root", "vocative"], "tags": sorted(UPOS)}
+LENGTHS = (3, 5, 1, 4, 2, 6, 3, 2, 5, 4)
+
+
+def run(*words: object) -> int:
+    return hf_xst_cli.main([str(word) for word in words])
+
+
+def sentences(lengths: Any, seed: int, relations: dict[str, str] | None = None) -> list[ConlluSentence]:
+    made = []
+    for row in gold(lengths, seed):
+        columns = {name: row[name] for name in ("upos", "head", "deprel")}
+        columns["deprel"] = [(relations or {}).get(name, name) for name in columns["deprel"]]
+        made.append(ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=columns))
+    return made
+
+
+def write_vectors(path: Path, seed: int = 0) -> None:
+    table = vectors(seed=seed)
+    lines = [
+        f"{word} {' '.join(map(str, row))}"
+        for word, row in zip(table.words, table.matrix.tolist(), strict=True)
+    ]
+    path.write_text("\n".join([f"{len(table.words)} 8", *lines]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Files of two invented languages, two parsers and a tagger trained on them, and charts."""
+    console.quiet = True
+    folder = tmp_path_factory.mktemp("world")
+    write_conllu(sentences(LENGTHS, 1), folder / "one-train.conllu")
+    write_conllu(sentences(LENGTHS[:4], 2), folder / "one-dev.conllu")
+    write_conllu(sentences(LENGTHS, 3, {"amod": "vocative"}), folder / "two-train.conllu")
+    write_conllu(sentences(LENGTHS[2:], 4), folder / "test.conllu")
+    write_vectors(folder / "one.vec")
+    write_vectors(folder / "target.vec", seed=5)
+    (folder / "space.yaml").write_text("")
+    shutil.copy(folder / "target.vec", folder / "one.target.vec")
+    one = f"train={folder}/one-train.conllu,dev={folder}/one-dev.conllu"
+    loop = ["--epochs", 2, "--batch-size", 4, "--learning-rate", "0.01", "--vectors", folder / "one.vec"]
+    here = ["--treebank", one, *loop]
+    there = ["--treebank", f"train={folder}/two-train.conllu", *loop]
+    assert run("train-source", "--output", folder / "one", *here, "--model", *PARSER, "upos_dropout=0.1") == 0
+    assert run("train-source", "--output", folder / "two", *there, "--model", *PARSER) == 0
+    assert run("train-source", "--task", "tagger", "--output", folder / "tags", *here, "--model", *SIZES) == 0
+    console.quiet = False
+    sources = ["--sources", folder / "one", f"other={folder / 'two'}"]
+    text = ["--treebank", f"train={folder}/test.conllu", "--vectors", folder / "one.target.vec"]
+    assert run("build-charts", "--output", folder / "charts", *sources, *text) == 0
+    return SimpleNamespace(folder=folder, one=one, sources=sources, text=text, here=here)
+
+
+def results(folder: Path) -> Any:
+    return json.loads((folder / "run" / "results.json").read_text())
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_source_folder_holds_a_model_and_apart_from_it_the_run(world, name):
+    folder = world.folder / name
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "words.json",
+        "run",
+    }
+    model = AutoModel.from_pretrained(folder)
+    assert model.config.labels == LABELS[name]
+    assert {"config.yaml", "command.txt", "versions.json", "log.json", "results.json"} <= {
+        path.name for path in (folder / "run").iterdir()
+    }
+    found = results(folder)
+    assert found["updates"] == 6  # two epochs of 10 (or 9) sentences, 4 a batch
+    assert any(key.startswith("eval_") for key in found["dev"])
+
+
+def test_without_a_dev_part_the_last_tenth_is_held_out(world):
+    found = results(world.folder / "two")
+    assert (found["train_sentences"], found["dev_sentences"]) == (9, 1)
+    assert found["data"][0].startswith("held out from the end of")
+    assert results(world.folder / "one")["dev_sentences"] == 4
+
+
+def test_a_faulty_dev_part_is_not_taken_for_a_missing_one(world, tmp_path, capsys):
+    dev = tmp_path / "dev.conllu"
+    dev.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n")
+    treebank = f"train={world.folder}/one-train.conllu,dev={dev}"
+    loop = ["--vectors", world.folder / "one.vec", "--model", *PARSER]
+    assert (
+        run("train-source", "--output", tmp_path / "a", "--treebank", treebank, *loop, "--faulty", "error")
+        == 1
+    )
+    assert "HEAD is blank" in capsys.readouterr().err
+    assert run("train-source", "--output", tmp_path / "b", "--treebank", treebank, *loop) == 1
+    assert "no sentence is left to work on" in capsys.readouterr().err
+    dev.write_text("no CoNLL-U\n")
+    assert run("train-source", "--output", tmp_path / "c", "--treebank", treebank, *loop) == 1
+    assert str(dev) in capsys.readouterr().err
+
+
+def test_a_finished_command_repeated_changes_nothing(world, capsys):
+    folder = world.folder / "one"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    words = ["train-source", "--output", folder, *world.here, "--model", *PARSER, "upos_dropout=0.1"]
+    assert run(*words) == 0
+    assert "is finished already; nothing was done" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert run(*words, "--patience", 3) == 1
+    assert "another configuration: patience (50 there, 3 now)" in capsys.readouterr().err
+    assert run("train-source", folder / "run" / "config.yaml") == 0
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_charts_tell_where_they_come_from(world):
+    rows, provenance = load_charts(str(world.folder / "charts"))
+    assert list(rows["words"]) == [s.words for s in read_conllu(world.folder / "test.conllu")]
+    assert "head" not in rows.column_names
+    assert provenance["names"] == RELATIONS
+    assert [source["name"] for source in provenance["sources"]] == ["one", "other"]
+    assert all(source["id"] is None for source in provenance["sources"])  # local paths are no one's business
+    assert provenance["sources"][1]["labels_not_in_charts"] == ["vocative"]
+    assert provenance["counts"]["dropped_mass"]["other"] > 0
+    assert (provenance["rule"], provenance["sigma"], provenance["floor"]) == ("pool", 0.95, 1e-9)
+    assert str(world.folder) not in json.dumps(provenance)
+
+
+def test_charts_are_made_once_and_other_ones_elsewhere(world, tmp_path, capsys):
+    folder = world.folder / "charts"
+    files = sorted((folder / "data").iterdir())
+    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in files]
+    make = ["build-charts", *world.sources, *world.text]
+    assert run(*make, "--output", folder) == 0
+    assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in files] == before
+    assert run(*make, "--output", folder, "--sigma", "0.5", "--floor", 0) == 1
+    assert "holds charts that differ in: sigma, floor" in capsys.readouterr().err
+    assert run(*make, "--output", tmp_path / "fresh") == 0
+    (fresh,) = (tmp_path / "fresh" / "data").iterdir()
+    assert fresh.read_bytes() == before[0][0]
+    told = capsys.readouterr().err
+    assert "candidates kept a group" in told
+    assert "other: " in told
+    assert "labels that the charts lack" in told
+
+
+def test_unlabelled_text_predicted_tags_and_all_labels(world, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("w1 w2 w3\n\nw4\n")
+    words = ["build-charts", *world.sources, "--text", text, "--vectors", world.folder / "one.target.vec"]
+    assert (
+        run(*words, "--output", tmp_path / "o", "--tagger", world.folder / "tags", "--labels", "union") == 0
+    )
+    rows, provenance = load_charts(str(tmp_path / "o"))
+    assert provenance["names"] == [*RELATIONS, "vocative"]
+    assert provenance["annotated_by_model"] is True
+    assert provenance["counts"]["dropped_mass"] == {}
+    assert [len(tags) for tags in rows["upos"]] == [3, 1]
+    assert all(tag in UPOS for tags in rows["upos"] for tag in tags)
+    assert not any(name.startswith("gold_") for name in rows.column_names)
+    moved = ["transfer", "--charts", tmp_path / "o", "--start", world.folder / "one", "--updates", 1]
+    moved += ["--vectors", world.folder / "one.target.vec"]
+    assert run(*moved, "--output", tmp_path / "m") == 0
+    assert AutoModel.from_pretrained(tmp_path / "m").names == [*RELATIONS, "vocative"]
+
+
+def transferring(world, output: Path, *words: object) -> list[object]:
+    found = [
+        "transfer",
+        "--output",
+        output,
+        "--charts",
+        world.folder / "charts",
+        "--start",
+        world.folder / "one",
+    ]
+    return [*found, "--vectors", world.folder / "one.target.vec", "--batch-size", 4, *words]
+
+
+def test_transfer_evaluate_and_repeat(world, tmp_path, capsys):
+    output = tmp_path / "moved"
+    dev = ["--treebank", world.one, "--eval-every", 2]
+    words = transferring(world, output, "--updates", 4, *dev, "--train-words", "--l2", "0.01")
+    assert run(*words) == 0
+    assert {path.name for path in output.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "words.json",
+        "run",
+    }
+    found = results(output)
+    assert (found["updates"], found["empty_charts"], found["empty_chart_ids"], found["l2"]) == (
+        4,
+        0,
+        [],
+        0.01,
+    )
+    curve = [
+        entry["eval_las"]
+        for entry in json.loads((output / "run" / "log.json").read_text())
+        if "eval_las" in entry
+    ]
+    assert len(curve) >= 2
+    told = capsys.readouterr()
+    assert "on the development part: uas" in told.err
+    for noise in ("Loading weights", "Map:", "Creating parquet", "runtime"):
+        assert noise not in told.err
+    before = load_file(output / "model.safetensors")
+    assert "encoder.words.vectors" in before
+    evaluation = ["evaluate", "--model", output, "--treebank", f"test={world.folder}/test.conllu"]
+    assert run(*evaluation, "--output", output) == 0
+    scores = json.loads((output / "run" / "scores.json").read_text())
+    assert scores["words"] == sum(LENGTHS[2:])
+    assert run(*words) == 0  # evaluating into the folder has not hidden what was run there
+    assert "finished already" in capsys.readouterr().err
+    assert run(*words[:-1], "0.5") == 1
+    assert "l2 (0.01 there, 0.5 now)" in capsys.readouterr().err
+
+
+def test_a_stopped_transfer_goes_on_to_the_same_model(world, tmp_path, monkeypatch, capsys):
+    words = ["--updates", 6, "--eval-every", 2, "--l2", "0.01"]
+    assert run(*transferring(world, tmp_path / "whole", *words)) == 0
+    usual = StartPull.on_pre_optimizer_step
+
+    def stopping(self, args, state, control, **kwargs):
+        if state.global_step == 3:
+            raise KeyboardInterrupt
+        usual(self, args, state, control, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StartPull, "on_pre_optimizer_step", stopping)
+        assert run(*transferring(world, tmp_path / "parts", *words)) == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
+    assert not (tmp_path / "parts" / "model.safetensors").exists()
+    assert run(*transferring(world, tmp_path / "parts", *words, "--updates", 7)) == 1
+    assert "updates (6 there, 7 now)" in capsys.readouterr().err
+    assert run(*transferring(world, tmp_path / "parts", *words)) == 0
+    assert "going on from" in capsys.readouterr().err
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all((whole[name] == parts[name]).all() for name in whole)
+
+
+def test_a_fresh_model_of_the_same_shape(world, tmp_path, capsys):
+    words = transferring(world, tmp_path / "fresh", "--epochs", 1)
+    words[words.index("--start") + 1] = "none"
+    assert run(*words) == 1
+    assert "--start none needs --like MODEL" in capsys.readouterr().err
+    assert run(*words, "--like", world.folder / "one", "--l2", "0.1") == 1
+    assert "--l2 0" in capsys.readouterr().err
+    assert run(*words, "--like", world.folder / "one") == 0
+    found = results(tmp_path / "fresh")
+    assert (found["l2"], found["updates"]) == (0.0, 2)  # one pass over 8 sentences, 4 a batch
+    start = load_file(world.folder / "one" / "model.safetensors")
+    fresh = load_file(tmp_path / "fresh" / "model.safetensors")
+    assert not (start["scorer.arc_weight"] == fresh["scorer.arc_weight"]).any()
+
+
+@pytest.mark.parametrize("rule", ["majority", "pool"])
+def test_vote(world, tmp_path, rule):
+    words = ["vote", *world.sources, "--treebank", f"test={world.folder}/test.conllu", "--rule", rule]
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("one: 0.3\nother: 0.7\n")
+    words += [
+        "--vectors",
+        world.folder / "one.target.vec",
+        *(["--weights", weights] if rule == "pool" else []),
+    ]
+    assert run(*words, "--output", tmp_path / "o") == 0
+    predicted = list(read_conllu(tmp_path / "o" / "predictions.conllu"))
+    assert [s.words for s in predicted] == [s.words for s in read_conllu(world.folder / "test.conllu")]
+    scores = json.loads((tmp_path / "o" / "run" / "scores.json").read_text())
+    evaluation = ["evaluate", "--treebank", f"test={world.folder}/test.conllu", "--output", tmp_path / "e"]
+    assert run(*evaluation, "--predictions", tmp_path / "o" / "predictions.conllu") == 0
+    again = json.loads((tmp_path / "e" / "run" / "scores.json").read_text())
+    assert again["las"] == scores["las"]
+
+
+def test_taggers_vote_on_text_without_gold_and_on_trees_that_are_none(world, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("w1 w2 w3\n")
+    words = ["vote", "--sources", world.folder / "tags", f"again={world.folder / 'tags'}"]
+    assert run(*words, "--text", text, "--output", tmp_path / "o") == 0
+    (sentence,) = read_conllu(tmp_path / "o" / "predictions.conllu")
+    assert set(sentence.column("upos")) <= set(UPOS)
+    blank = tmp_path / "blank.conllu"
+    blank.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n")
+    assert run(*words, "--treebank", f"test={blank}", "--output", tmp_path / "p") == 0
+    assert json.loads((tmp_path / "p" / "run" / "scores.json").read_text())["words"] == 1
+    evaluation = ["evaluate", "--model", world.folder / "tags", "--treebank", f"test={blank}"]
+    assert run(*evaluation, "--output", tmp_path / "q") == 0
+
+
+def test_predict_text_conllu_and_streams(world, tmp_path, monkeypatch, capsysbinary):
+    model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
+    text = tmp_path / "text.txt"
+    text.write_text("w1 w2 w3\nw4\n")
+    assert run("predict", *model, "--input", text, "--output", tmp_path / "p.conllu") == 0
+    predicted = list(read_conllu(tmp_path / "p.conllu"))
+    assert [len(s.words) for s in predicted] == [3, 1]
+    assert all(sorted(s.heads).count("0") == 1 for s in predicted)
+    assert run("predict", *model, "--input", tmp_path / "p.conllu", "--output", tmp_path / "q.conllu.gz") == 0
+    assert [s.heads for s in read_conllu(tmp_path / "q.conllu.gz")] == [s.heads for s in predicted]
+    capsysbinary.readouterr()
+    stdin = SimpleNamespace(buffer=io.BytesIO((tmp_path / "p.conllu").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert run("predict", *model, "--input", "-") == 0
+    assert capsysbinary.readouterr().out == (tmp_path / "p.conllu").read_bytes()
+
+
+def test_predict_leaves_no_half_file(world, tmp_path, capsys):
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n2\tw2\n\n")
+    output = tmp_path / "out.conllu"
+    output.write_text("old")
+    model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
+    assert run("predict", *model, "--input", broken, "--output", output) == 1
+    assert f"{broken}:3" in capsys.readouterr().err
+    assert output.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.conllu", "out.conllu"]
+
+
+def test_old_heads_never_matter(world, tmp_path, shared):
+    model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
+    found = []
+    for kind in ("blank", "stale"):
+        given = shared("fieldcases", "files", f"p06_heads_{kind}.conllu")
+        assert run("predict", *model, "--input", given, "--output", tmp_path / kind) == 0
+        found.append([(s.words, s.heads, s.deprels) for s in read_conllu(tmp_path / kind)])
+    assert found[0] == found[1]
+    assert [len(heads) for _, heads, _ in found[0]] == [5, 4]
+
+
+def test_blank_heads_cannot_be_scored(world, tmp_path, shared, capsys):
+    given = shared("fieldcases", "files", "p06_heads_blank.conllu")
+    words = ["evaluate", "--model", world.folder / "one", "--treebank", f"test={given}", "--output", tmp_path]
+    assert run(*words) == 1
+    assert "HEAD is blank" in capsys.readouterr().err
+
+
+def test_a_parser_beside_its_tagger(world, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("w1 w2 w3\n")
+    folder = tmp_path / "two"
+    shutil.copytree(world.folder / "two", folder, ignore=shutil.ignore_patterns("run"))
+    words = ["predict", "--model", folder, "--input", text, "--output", tmp_path / "o.conllu"]
+    assert run(*words) == 1
+    assert "--tagger" in capsys.readouterr().err
+    assert run(*words, "--tagger", world.folder / "one") == 1
+    assert "predicts head and deprel; expected a model of coarse tags" in capsys.readouterr().err
+    shutil.copytree(world.folder / "tags", folder / "tagger", ignore=shutil.ignore_patterns("run"))
+    assert run(*words) == 0
+    (sentence,) = read_conllu(tmp_path / "o.conllu")
+    assert set(sentence.column("upos")) <= set(UPOS)
+    beside = sentence.heads
+    assert run(*words, "--tagger", world.folder / "tags") == 0
+    assert next(iter(read_conllu(tmp_path / "o.conllu"))).heads == beside
+
+
+def test_predicted_tags_in_training(world, tmp_path, capsys):
+    words = ["--output", tmp_path / "o", *world.here, "--epochs", 1, "--tagger", world.folder / "tags"]
+    assert run("train-source", *words, "--model", *PARSER) == 0
+    assert results(tmp_path / "o")["dev"]["eval_las"] >= 0
+    assert run("train-source", "--task", "tagger", *words, "--output", tmp_path / "p", "--model", *SIZES) == 1
+    assert "--tagger would replace the gold" in capsys.readouterr().err
+
+
+def test_a_yaml_file_for_a_command(world, tmp_path):
+    config = tmp_path / "charts.yaml"
+    sources = {"one": str(world.folder / "one"), "other": str(world.folder / "two")}
+    content = {"output": str(tmp_path / "o"), "sources": sources, "sigma": 0.5, "keep_log_probs": True}
+    content |= {"treebank": f"train={world.folder}/test.conllu", "weights": None}
+    config.write_text(yaml.safe_dump(content | {"vectors": str(world.folder / "one.target.vec")}))
+    assert run("build-charts", config, "--rule", "union") == 0
+    rows, provenance = load_charts(str(tmp_path / "o"))
+    assert (provenance["rule"], provenance["sigma"], provenance["keep_log_probs"]) == ("union", 0.5, True)
+    assert [len(row["log_probs"]) for row in rows] == [len(row["candidates"]) for row in rows]
+
+
+ERRORS = [
+    ("train-source {one}", "give either --vectors"),
+    ("train-source {vec}", "give --treebank"),
+    ("train-source {one} {vec} --split trian", "no split trian; found train, dev"),
+    ("train-source {one} {vec} --split train[:0]", "holds no sentence: the whole part has 10"),
+    ("train-source {one} {vec} --split train[a]", "cannot read the split 'train[a]'"),
+    ("train-source {one} {vec} --model context_layer=1", "no setting 'context_layer'; is context_layers"),
+    ("train-source {one} {vec} --model column=xpos --task tagger", "column=xpos: prepared rows have"),
+    ("train-source {one} {vec} --trainer warmup=1", "no setting 'warmup'"),
+    ("train-source {vec} --treebank {here}/none.conllu", "no file or folder"),
+    ("build-charts {text} --sources a@b@c", "cannot read the source 'a@b@c'"),
+    ("build-charts {text} --sources {here}/one one={here}/two", "two sources are called one"),
+    ("build-charts {text} {source} --start en", "--start is en, which is none of the sources: one"),
+    ("build-charts {text} {source} --sigma 2", "sigma is 2.0"),
+    ("build-charts {source}", "give either --treebank (with --split) or --text"),
+    ("build-charts {text} {source} {here}/tags", "must all be models of one kind"),
+    ("build-charts {text} --sources {here}/nothing", "neither a folder on this machine nor within reach"),
+    ("build-charts {text} --sources some/where@v1", "no model some/where at the revision v1"),
+    ("build-charts {text} --sources {here}/charts", "holds no whole model: config.json"),
+    ("build-charts {text} {source} --weights {here}/none.yaml", "none.yaml"),
+    ("build-charts {text} {source} --weights {here}/space.yaml", "one NAME: WEIGHT a line"),
+    ("build-charts {source} --text {here}/none.txt", "none.txt"),
+    ("build-charts {text} {source} --max-length 1", "no sentence is left"),
+    ("build-charts {text} {source} --vectors {here}/target.vec", "the space 'one'"),
+    ("transfer --charts {here}/nothing {start}", "no charts"),
+    ("transfer --charts {here}/one {start}", "has no provenance.json"),
+    (
+        "transfer {charts} --start {here}/tags",
+        "charts are for a hf_xst_biaffine_parser, the start is a hf_xst_crf",
+    ),
+    ("transfer {charts} --start {here}/two", "labels that the model does not have: amod"),
+    ("evaluate --model {here}/one", "give --treebank"),
+    ("evaluate {one}", "give either --model or --predictions"),
+    ("evaluate {one} --model {here}/one", "no split test; found train, dev"),
+    ("vote {source} {one} --split dev --weights {here}/weights.yaml", "missing: one; without a source: en"),
+]
+SHORT = {
+    "{one}": "--treebank train={here}/one-train.conllu,dev={here}/one-dev.conllu",
+    "{vec}": "--vectors {here}/one.vec",
+    "{text}": "--text {here}/one-dev.conllu",
+    "{source}": "--sources {here}/one",
+    "{start}": "--start {here}/one",
+    "{charts}": "--charts {here}/charts",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), ERRORS)
+def test_errors_teach(world, tmp_path, capsys, words, message):
+    (world.folder / "weights.yaml").write_text("en: 1\n")
+    for name, long in SHORT.items():
+        words = words.replace(name, long)
+    assert run(*words.replace("{here}", str(world.folder)).split(), "--output", tmp_path / "o") == 1
+    told = capsys.readouterr().err
+    assert message in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "o" / "config.json").exists()
+
+
+@pytest.mark.parametrize("content", ["en: [1]", "- 1", "en: true", "en: one", "a: {", "\xff"])
+def test_weight_files_of_another_form(world, tmp_path, capsys, content):
+    path = tmp_path / "weights.yaml"
+    path.write_bytes(content.encode("latin-1"))
+    words = ["build-charts", "--sources", world.folder / "one", "--text", "x.txt", "--weights", path]
+    assert run(*words, "--output", tmp_path / "o") == 1
+    assert f"{path}: expected YAML with one NAME: WEIGHT a line" in capsys.readouterr().err
+
+
+def test_charts_of_which_some_are_missing(world, tmp_path):
+    folder = tmp_path / "charts"
+    shutil.copytree(world.folder / "charts", folder)
+    provenance = json.loads((folder / "provenance.json").read_text())
+    for change, message in (
+        ({"format_version": 99}, "has format 99, this package reads formats up to 1"),
+        ({"counts": {"sentences": 5000}}, "holds charts of 8 sentences, but 5000 were made"),
+    ):
+        (folder / "provenance.json").write_text(json.dumps(provenance | change))
+        with pytest.raises(ValueError, match=message):
+            load_charts(str(folder))
+    shutil.rmtree(folder / "data")
+    with pytest.raises(ValueError, match="has no data/train-"):
+        load_charts(str(folder))
+
+
+def test_the_functions_take_the_same_arguments_and_return_the_results(world, tmp_path):
+    given = {"treebank": world.one, "vectors": str(world.folder / "one.vec"), "epochs": 1.0}
+    arguments = TrainSourceArguments(output=str(tmp_path / "s"), model=PARSER, **given)
+    first = train_source(arguments)
+    assert first == train_source(arguments)
+    assert "eval_las" in first
+    moved = TransferArguments(
+        output=str(tmp_path / "t"),
+        charts=str(world.folder / "charts"),
+        start=str(world.folder / "one"),
+        vectors=str(world.folder / "one.target.vec"),
+        updates=2,
+    )
+    found = transfer(moved)
+    assert found == transfer(moved)
+    assert (found["updates"], found["sentences"], found["l2"]) == (2, 8, 1.6e-4)
