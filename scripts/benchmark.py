@@ -110,7 +110,7 @@ def label_scores(sizes: Sizes) -> Iterator[Line]:
         part = sizes._replace(sentences=max(1, int(share * sizes.sentences)))
         factored, rows = parser_and_rows(part, layers=0)
         dense = copy.deepcopy(factored)
-        dense.scorer = DenseScorer(dense.scorer, pairs)
+        dense.add_module("scorer", DenseScorer(dense.scorer, pairs))
         inputs = factored.featurise(rows) | {"labels": factored.encode_gold(rows)}
 
         def step(model: BiaffineParser, inputs: dict[str, Tensor] = inputs) -> Tensor:

@@ -7,11 +7,13 @@ import math
 import pytest
 import torch
 from categorical import IndependentGroups
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_xst.charts import best_mask, chart_loss
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
+
+law = settings(deadline=None, max_examples=15)
 
 LENGTHS = torch.tensor([1, 3, 2])
 
@@ -31,6 +33,7 @@ def structures(seed: int = 0, scale: float = 1.0) -> list[Structure]:
     ]
 
 
+@law
 @given(st.integers(0, 50), st.sampled_from([0.1, 1.0, 30.0, 1000.0]))
 def test_never_negative_and_nothing_for_the_whole_space(seed, scale):
     for structure in structures(seed, scale):

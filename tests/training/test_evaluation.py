@@ -136,7 +136,7 @@ def test_low_precision_training_stays_close(tmp_path):
         losses = []
         for bf16 in (False, True):
             trainer = how(
-                "parser", arguments(tmp_path, bf16=bf16, num_train_epochs=2), rows, eval_dataset=gold()
+                "parser", arguments(tmp_path, 5, bf16=bf16, num_train_epochs=2), rows, eval_dataset=gold()
             )
             trainer.train()
             losses.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])

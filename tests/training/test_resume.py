@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from small import arguments, assert_same, charts, gold, model_of
 from transformers import EarlyStoppingCallback, TrainerCallback
 
@@ -33,7 +34,7 @@ def chart_trainer(output: Any, *callbacks: TrainerCallback) -> ChartTrainer:
         output,
         2,
         2,
-        num_train_epochs=3,
+        num_train_epochs=2,
         optim="adamw_torch",
         save_strategy="steps",
         save_steps=1,
@@ -43,11 +44,17 @@ def chart_trainer(output: Any, *callbacks: TrainerCallback) -> ChartTrainer:
     return ChartTrainer(dropping("parser"), settings, rows, l2=0.05, callbacks=list(callbacks))
 
 
-@pytest.mark.parametrize("update", [2, 4])  # within the first epoch, and within the second
-def test_training_on_charts(tmp_path, update):
-    whole = chart_trainer(tmp_path / "whole")
-    whole.train()
-    assert whole.state.global_step == 9
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    torch.manual_seed(0)
+    trainer = chart_trainer(tmp_path_factory.mktemp("whole"))
+    trainer.train()
+    assert trainer.state.global_step == 6
+    return trainer
+
+
+@pytest.mark.parametrize("update", [2, 4, 5])  # within the first epoch, between two, and within the second
+def test_training_on_charts(tmp_path, whole, update):
     with pytest.raises(KeyboardInterrupt):
         chart_trainer(tmp_path / "parts", Stop(update)).train()
     rest = chart_trainer(tmp_path / "parts")
@@ -61,7 +68,7 @@ def source_trainer(output: Any, *callbacks: TrainerCallback) -> SupervisedTraine
     settings = arguments(
         output,
         2,
-        num_train_epochs=12,
+        num_train_epochs=9,
         optim="adamw_torch",
         learning_rate=0.03,
         eval_strategy="epoch",
@@ -74,7 +81,7 @@ def source_trainer(output: Any, *callbacks: TrainerCallback) -> SupervisedTraine
         lr_scheduler_kwargs={"mode": "max", "factor": 0.5, "patience": 1, "threshold": 0.0},
         restore_callback_states_from_checkpoint=True,
     )
-    stop = EarlyStoppingCallback(3)
+    stop = EarlyStoppingCallback(2)
     rows = gold(LENGTHS)
     return SupervisedTrainer(
         dropping("tagger"), settings, rows, gold((3, 4, 2), seed=9), callbacks=[stop, *callbacks]
@@ -84,7 +91,7 @@ def source_trainer(output: Any, *callbacks: TrainerCallback) -> SupervisedTraine
 def test_training_with_early_stopping_and_a_plateau(tmp_path):
     whole = source_trainer(tmp_path / "whole")
     whole.train()
-    assert whole.state.global_step < 60  # it stopped early
+    assert whole.state.global_step < 45  # it stopped early
     with pytest.raises(KeyboardInterrupt):
         source_trainer(tmp_path / "parts", Stop(whole.state.global_step - 2)).train()
     (last, *_) = sorted(
