@@ -9,7 +9,8 @@ from hf_xst.demo.run import TARGET, DemoArguments, demo, write_languages
 
 def test_the_target_text_holds_no_gold(tmp_path):
     write_languages(tmp_path, 5, 1)
-    rows = [line.split("\t") for line in (tmp_path / f"{TARGET}-train.conllu").read_text().splitlines() if "\t" in line]
+    lines = (tmp_path / f"{TARGET}-train.conllu").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if "\t" in line]
     assert rows
     assert {(row[6], row[7]) for row in rows} == {("_", "_")}
 

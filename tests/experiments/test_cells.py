@@ -7,7 +7,7 @@ import pytest
 from hf_xst.experiments.cells import Cell, Graph, read_records
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -21,7 +21,7 @@ def chain(count: int, made: list[str], *, factor: int = 1, killed_at: str | None
         def run(work, results):
             if name == killed_at:
                 (work / "half.txt").write_text("half")
-                raise Killed
+                raise KilledError
             made.append(name)
             return {"sum": factor * place + sum(result["sum"] for result in results.values())}
 
@@ -34,7 +34,7 @@ def chain(count: int, made: list[str], *, factor: int = 1, killed_at: str | None
 def test_a_killed_run_goes_on_and_ends_with_the_same_results(tmp_path, killed_at):
     whole = Graph(chain(4, []), tmp_path / "whole").run()
     made: list[str] = []
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         Graph(chain(4, made, killed_at=killed_at), tmp_path / "killed").run()
     results = Graph(chain(4, made), tmp_path / "killed").run()
     assert results == whole
@@ -51,7 +51,7 @@ def test_cells_are_made_anew_from_the_first_that_changed(tmp_path):
 
 
 def test_files_of_a_cell_begun_with_other_settings_are_removed(tmp_path):
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         Graph(chain(4, [], killed_at="block/2"), tmp_path).run()
     graph = Graph(chain(4, [], factor=10), tmp_path)
     assert (graph.work("block/2") / "half.txt").exists()

@@ -1,8 +1,10 @@
-"""Paths to helpers of other folders, the same random numbers in every test, and no stray output folders."""
+"""Paths to helpers of other folders, the same random numbers in every test, and short training runs."""
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
@@ -21,3 +23,12 @@ def same_numbers() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def no_progress_bars() -> None:
     datasets.disable_progress_bars()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported_objects_are_not_collected() -> Iterator[None]:
+    """A Trainer collects garbage when it begins; going through all that was imported takes most of a tiny run."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -1,4 +1,4 @@
-"""The published scores on the test files (Kurniawan et al. 2021, tables of full results and of source models).
+"""The published scores on the test files (Kurniawan et al. 2021, table of full results).
 
 Percent; LAS without punctuation for parsing, accuracy for tagging; mean over five seeds.
 """

@@ -1,7 +1,5 @@
 """What each command can be told, as data classes; the same names serve flags, YAML and Python."""
 
-# ruff: noqa: RUF009 (option and required are dataclasses.field with a help text)
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field
