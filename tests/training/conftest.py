@@ -27,7 +27,7 @@ def no_progress_bars() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def imported_objects_are_not_collected() -> Iterator[None]:
-    """A Trainer collects garbage when it begins; going through all that was imported takes most of a tiny run."""
+    """A Trainer collects garbage first; going through all that was imported takes most of a tiny run."""
     gc.collect()
     gc.freeze()
     yield

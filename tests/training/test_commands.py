@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file
 from small import RELATIONS, UPOS, gold, vectors
@@ -265,6 +268,41 @@ def test_a_stopped_transfer_goes_on_to_the_same_model(world, tmp_path, monkeypat
     assert "going on from" in capsys.readouterr().err
     whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
     assert all((whole[name] == parts[name]).all() for name in whole)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_model_of_one_with_twice_the_batch(world, tmp_path):
+    start = tmp_path / "start"
+    shutil.copytree(world.folder / "one", start, ignore=shutil.ignore_patterns("run"))
+    config = json.loads((start / "config.json").read_text())
+    config |= {
+        "context_dropout": 0.0,
+        "word_dropout": 0.0,
+        "output_dropout": 0.0,
+    }  # else the draws would differ
+    (start / "config.json").write_text(json.dumps(config))
+    words = transferring(world, tmp_path / "one", "--updates", 4, "--eval-every", 2, "--treebank", world.one)
+    words[words.index("--start") + 1] = start
+    assert run(*words) == 0
+    words[2], words[words.index("--batch-size") + 1] = tmp_path / "two", 2
+    script = Path(__file__).resolve().parents[2] / "scripts" / "transfer.py"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "--", str(script)]
+    source = str(Path(hf_xst_cli.__file__).parent)
+    done = subprocess.run(
+        [sys.executable, *launcher, *map(str, words[1:])],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr.count("on the development part") == 1  # the second process is silent
+    one, two = (results(tmp_path / name) for name in ("one", "two"))
+    assert two["dev"]["eval_las"] == one["dev"]["eval_las"]
+    alone, together = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, value in alone.items():
+        torch.testing.assert_close(together[name], value, rtol=1e-4, atol=1e-6)
 
 
 def test_a_fresh_model_of_the_same_shape(world, tmp_path, capsys):

@@ -148,6 +148,16 @@ def test_the_published_loop_is_plain_adam_and_the_user_has_the_last_word(tmp_pat
     assert (changed.learning_rate, changed.optim, changed.max_steps) == (1e-3, "sgd", -1)
 
 
+def test_processes_that_the_trainer_does_not_see_are_refused(tmp_path, monkeypatch):
+    folder = RunFolder(str(tmp_path), Some("out"))
+    assert not training_arguments(folder, LoopArguments(), 1).use_cpu
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(
+        ValueError, match=r"2 processes were started, but the Trainer sees 1; .* use_cpu=true"
+    ):
+        training_arguments(folder, LoopArguments(trainer=["use_cpu=false"]), 1)
+
+
 def test_a_line_of_scores_holds_scores_only(capsys):
     summary(
         "out",

@@ -102,9 +102,10 @@ class Block:
         return f"{self.encoder}/{self.task}"
 
     def _settings(self, job: str) -> dict[str, Any]:
-        """Merge the encoder's and the task's settings for a job; the encoder has the last word."""
+        """Merge the task's and the encoder's settings for a job; the encoder's for this task have the last word."""
         merged: dict[str, Any] = {}
-        for part in (self.study.tasks[self.task], self.study.encoders[self.encoder]):
+        encoder = self.study.encoders[self.encoder]
+        for part in (self.study.tasks[self.task], encoder, encoder.get(self.task, {})):
             for key, value in part.get(job, {}).items():
                 joined = isinstance(value, list) and key in merged
                 merged[key] = [*merged[key], *value] if joined else value

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+import torch
 import yaml
 from datasets import Dataset
 from transformers import TrainingArguments
@@ -66,8 +68,10 @@ def training_arguments(
         defaults: what this command sets differently; `--trainer` has the last word.
 
     Raises:
-        ValueError: `--trainer` names something that the Trainer does not know, or a value it does not take.
+        ValueError: `--trainer` names what the Trainer does not know, or the Trainer does not see the processes
+            that a launcher has started.
     """
+    started = int(os.environ.get("WORLD_SIZE", "1"))
     settings: dict[str, Any] = {
         "output_dir": str(folder.run),
         "per_device_train_batch_size": arguments.batch_size,
@@ -83,10 +87,18 @@ def training_arguments(
         "disable_tqdm": not console.is_terminal,
         "save_total_limit": 1,
         "logging_steps": 10,
+        # Without a word to the contrary the Trainer takes processes on CPUs for unrelated runs.
+        "use_cpu": started > 1 and not torch.cuda.is_available(),
         "restore_callback_states_from_checkpoint": True,  # the patience of early stopping survives a restart
     }
     known = {field.name for field in dataclasses.fields(TrainingArguments) if field.init}
-    return TrainingArguments(**(settings | defaults | key_values(arguments.trainer, known)))
+    found = TrainingArguments(**(settings | defaults | key_values(arguments.trainer, known)))
+    if found.world_size < started:
+        raise ValueError(
+            f"{started} processes were started, but the Trainer sees {found.world_size}; they would overwrite "
+            "each other's results. On CPUs, --trainer use_cpu=true joins them"
+        )
+    return found
 
 
 def kept_states(

@@ -128,7 +128,7 @@ def say_if_alone(world_size: int) -> None:
             if wanted.isdigit() and int(wanted) > world_size:
                 say(
                     f"{wanted} processes were asked for, but there is {world_size}. On a CPU, use "
-                    f"`torchrun --nproc_per_node {wanted} SCRIPT ...` instead of `accelerate launch`.",
+                    f"`torchrun --nproc_per_node {wanted} -- SCRIPT ...` instead of `accelerate launch`.",
                     "yellow",
                 )
 
