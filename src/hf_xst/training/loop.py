@@ -68,8 +68,8 @@ def training_arguments(
         defaults: what this command sets differently; `--trainer` has the last word.
 
     Raises:
-        ValueError: `--trainer` names what the Trainer does not know, or the Trainer does not see the processes
-            that a launcher has started.
+        ValueError: `--trainer` names what the Trainer does not know, or the Trainer does not see the
+            processes that a launcher has started.
     """
     started = int(os.environ.get("WORLD_SIZE", "1"))
     settings: dict[str, Any] = {
@@ -95,8 +95,8 @@ def training_arguments(
     found = TrainingArguments(**(settings | defaults | key_values(arguments.trainer, known)))
     if found.world_size < started:
         raise ValueError(
-            f"{started} processes were started, but the Trainer sees {found.world_size}; they would overwrite "
-            "each other's results. On CPUs, --trainer use_cpu=true joins them"
+            f"{started} processes were started, but the Trainer sees {found.world_size}; they would "
+            "overwrite each other's results. On CPUs, --trainer use_cpu=true joins them"
         )
     return found
 

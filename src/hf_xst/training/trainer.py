@@ -12,10 +12,11 @@ from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 from transformers import EvalPrediction, Trainer, TrainingArguments
-from transformers.trainer_utils import EvalLoopOutput
+from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
 from hf_xst.models.base import Row, StructuredModel, StructuredOutput
+from hf_xst.numerics import denormals_flushed
 
 from .batches import BucketSampler, Filled, sentence_lengths
 from .collation import Collator
@@ -107,6 +108,11 @@ class StructuredTrainer(Trainer):
         update = self._train_batch_size * self.args.world_size * self.args.gradient_accumulation_steps
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         return BucketSampler(lengths, update, seed, fillers=len(data) - len(lengths))
+
+    def train(self, *args: Any, **kwargs: Any) -> TrainOutput:
+        """Train; see `transformers.Trainer.train`."""
+        with denormals_flushed():
+            return super().train(*args, **kwargs)
 
     # -- loss -----------------------------------------------------------------------------------------
 
