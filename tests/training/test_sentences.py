@@ -1,0 +1,134 @@
+"""Names of sources, stretches of splits, and tags that a model puts in the place of others."""
+
+from __future__ import annotations
+
+import pytest
+from small import UPOS, gold, model_of, vectors
+
+from hf_xst.data import ConlluSentence, prepare, write_conllu
+from hf_xst.data.layout import sentences_to_dataset
+from hf_xst.training import sentences
+from hf_xst.training.sentences import annotate, content_hash, gold_rows, has_split, needs_structure, split_of
+from hf_xst.training.sources import SourceSpec, load_model, weights_digest
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("out/en", ("en", "out/en", None)),
+        ("out/en/", ("en", "out/en", None)),
+        ("name=out/en", ("name", "out/en", None)),
+        ("user/model@v1", ("model", "user/model", "v1")),
+        ("a b=user/model@refs/pr/1", ("a b", "user/model", "refs/pr/1")),
+    ],
+)
+def test_sources_are_named_by_hand_or_by_their_last_part(text, expected):
+    found = SourceSpec.parse(text)
+    assert (found.name, found.path, found.revision) == expected
+
+
+def test_the_present_folder_has_a_name(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert SourceSpec.parse(".").name == "here"
+    assert SourceSpec.parse(".").public_id() is None
+    assert SourceSpec.parse("user/model").public_id() == "user/model"
+
+
+@pytest.mark.parametrize("text", ["", "=x", "name=", "a=b=c", "x@", "x@y@z"])
+def test_other_spellings_of_sources_are_refused(text):
+    with pytest.raises(ValueError, match=r"expected NAME=PATH_OR_ID\[@REVISION\]"):
+        SourceSpec.parse(text)
+
+
+def test_at_least_one_source_is_needed():
+    with pytest.raises(ValueError, match="no source model is named"):
+        SourceSpec.parse_all([])
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    rows = gold([2] * 11)
+    made = [
+        ConlluSentence.from_words(
+            row["words"],
+            sent_id=row["sent_id"],
+            columns={name: row[name] for name in ("upos", "head", "deprel")},
+        )
+        for row in rows
+    ]
+    write_conllu(made, tmp_path / "x-ud-train.conllu")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("split", "first", "count"),
+    [
+        ("train", 0, 11),
+        ("train[:3]", 0, 3),
+        ("train[3:]", 3, 8),
+        ("train[2:4]", 2, 2),
+        ("train[:50%]", 0, 5),
+        ("train[90%:]", 9, 2),
+        ("train[:999]", 0, 11),
+        ("train[:200%]", 0, 11),
+    ],
+)
+def test_stretches_of_a_split(treebank, split, first, count):
+    found = split_of(treebank, split, [])
+    assert list(found["sent_id"]) == [f"s{place}" for place in range(first, first + count)]
+
+
+def test_splits_that_are_there_and_not(treebank):
+    assert has_split(treebank, "train[:3]", [])
+    assert not has_split(treebank, "dev", [])
+    assert not has_split(treebank, "validation", [])
+    with pytest.raises(ValueError, match="no split dev; found train"):
+        gold_rows(treebank, "dev", [])
+
+
+def test_gold_is_read_as_far_as_it_is_needed(treebank):
+    assert needs_structure(None)
+    assert needs_structure(("head", "deprel"))
+    assert not needs_structure(("upos",))
+    assert "head" in gold_rows(treebank, "train", [])[0].column_names
+    assert "head" not in gold_rows(treebank, "train", [], ("upos",))[0].column_names
+
+
+def test_predicted_tags_take_the_place_of_others(tmp_path):
+    model_of("tagger").save_pretrained(tmp_path / "tagger")
+    made = [ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]) for row in gold((2, 3, 1))]
+    rows, _ = prepare(sentences_to_dataset(made), gold=False)
+    table = vectors()
+    found = annotate(rows, str(tmp_path / "tagger"), table)
+    expected = [columns["upos"] for columns in model_of("tagger").predict(list(rows))]
+    assert list(found["upos"]) == expected
+    assert all(tag in UPOS for tags in expected for tag in tags)
+    assert found.features == rows.features
+    kept = annotate(rows, str(tmp_path / "tagger"), table, keep_gold=True)
+    assert list(kept["upos"]) == expected
+    assert list(kept["gold_upos"]) == list(rows["upos"])
+    assert annotate(rows, None, None) is rows
+
+
+def test_a_model_of_something_else_is_no_tagger(tmp_path):
+    model_of("parser").save_pretrained(tmp_path / "parser")
+    with pytest.raises(ValueError, match="predicts head and deprel; expected a model of coarse tags"):
+        sentences.load_annotator(str(tmp_path / "parser"))
+
+
+def test_content_and_weights_are_told_apart():
+    rows = list(gold((2, 3)))
+    assert content_hash(rows) == content_hash(gold((2, 3)))
+    assert len({content_hash(some) for some in (rows, rows[::-1], rows[:1], [])}) == 4
+    assert weights_digest(model_of("parser")) == weights_digest(model_of("parser"))
+    assert weights_digest(model_of("parser")) != weights_digest(model_of("parser", 1))
+
+
+def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):
+    model_of("parser").save_pretrained(tmp_path)
+    other = vectors(words=["new", "words"], seed=3)
+    model = load_model(str(tmp_path), vectors=other)
+    assert model.encoder.words.table.words == ("new", "words")
+    with pytest.raises(ValueError, match=r"space 'tiny' \(8 numbers\); found 'elsewhere'"):
+        load_model(str(tmp_path), vectors=vectors(name="elsewhere"))
