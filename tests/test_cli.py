@@ -56,7 +56,7 @@ class Some(Base):
     keep: bool = option("Keep it.", True)
     more: bool = option("More of it.", False)
     kind: Literal["a", "b"] = option("Which kind.", "a")
-    names: list[str] = option("Names.", ["x"])  # noqa: RUF009 (it is dataclasses.field with a help text)
+    names: list[str] = option("Names.", ["x"])
     long_name: str | None = option("A long name.")
 
 

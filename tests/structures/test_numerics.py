@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from hf_xst.numerics import (
+    denormals_flushed,
     log_normalise,
     logsumexp,
     masked_logsumexp,
@@ -118,3 +119,11 @@ def test_zero_if_infinite() -> None:
 def test_working_precision_is_the_best_of_the_device() -> None:
     assert working_dtype(torch.device("cpu")) == torch.float64
     assert working_dtype(torch.device("mps")) == torch.float32
+
+
+def test_denormals_are_flushed_within_the_block_only():
+    tiny = torch.tensor([1e-40])
+    with denormals_flushed():
+        inside = (tiny * 1.0).item()
+    assert (tiny * 1.0).item() > 0
+    assert inside == 0

@@ -1,4 +1,4 @@
-"""Charts: the candidates that stay allowed (Kurniawan et al. 2021, section 2.2; Täckström et al. 2013)."""
+"""Charts: the candidates that stay allowed (Kurniawan et al. 2021, equations 3 to 6)."""
 
 from __future__ import annotations
 

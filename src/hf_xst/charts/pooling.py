@@ -1,4 +1,4 @@
-"""Logarithmic opinion pools over groups of candidates (Kurniawan et al. 2021, equation 3; Heskes 1998)."""
+"""Logarithmic opinion pools over groups of candidates (Kurniawan et al. 2021, equation 6; Heskes 1998)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good and how large charts are (Kurniawan et al. 2021, section 4.2), counted exactly in log space."""
+"""How good and how large charts are, counted exactly (Kurniawan et al. 2021, equations 9 to 11)."""
 
 from __future__ import annotations
 

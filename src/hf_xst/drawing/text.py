@@ -126,9 +126,7 @@ def _depths(heads: Sequence[int]) -> list[int]:
         reached.extend(dependents[position])
     if len(reached) < len(heads):
         lost = sorted(set(range(1, len(heads) + 1)) - set(reached))
-        raise ValueError(
-            f"The heads are no tree: no path leads from the root to words {lost}."
-        )
+        raise ValueError(f"The heads are no tree: no path leads from the root to words {lost}.")
     return depths
 
 

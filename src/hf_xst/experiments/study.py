@@ -102,7 +102,7 @@ class Block:
         return f"{self.encoder}/{self.task}"
 
     def _settings(self, job: str) -> dict[str, Any]:
-        """Merge the task's and the encoder's settings for a job; the encoder's for this task have the last word."""
+        """Merge a job's settings: the task's, the encoder's, and, last, the encoder's for this task."""
         merged: dict[str, Any] = {}
         encoder = self.study.encoders[self.encoder]
         for part in (self.study.tasks[self.task], encoder, encoder.get(self.task, {})):

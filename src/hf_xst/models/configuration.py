@@ -11,7 +11,7 @@ EncoderKind = Literal["vectors", "pretrained"]
 
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """Fields shared by all structured models; the defaults are the published sizes (supplement, table 6).
+    """Fields shared by all structured models; the defaults are the published sizes (supplement, table 7).
 
     Args:
         labels: names of the labels in the order of the output rows.

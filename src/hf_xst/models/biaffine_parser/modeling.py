@@ -59,7 +59,7 @@ class BiaffineScorer(nn.Module):
         by_head = arc_head @ self.arc_weight  # (B, N+1, arc)
         arcs = by_head @ arc_dependent.mT + (arc_head @ self.arc_bias)[..., None]
         # Head side first: (B, N+1, L, label), then one matrix product a sentence over all dependents. A
-        # bilinear form over all pairs gives the same numbers at some 40 times the cost.
+        # bilinear form over all pairs gives the same numbers at many times the cost (scripts/benchmark.py).
         batch, nodes, _ = states.shape
         label_size, labels, _ = self.label_weight.shape
         by_label = (label_head @ self.label_weight.reshape(label_size, -1)).view(batch, nodes * labels, -1)
