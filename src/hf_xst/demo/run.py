@@ -43,7 +43,7 @@ class DemoArguments:
         "Training sentences of each source language; the target has as many, unlabelled.", 600
     )
     epochs: int = option("Passes over the data in training a source.", 12)
-    updates: int = option("Updates in training on charts.", 60)
+    updates: int = option("Updates in training on charts.", 150)
 
 
 def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float]]:
