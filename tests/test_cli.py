@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field, fields
@@ -295,3 +296,18 @@ def test_a_process_group_is_left_in_order(monkeypatch):
     ERROR.append(ValueError("any"))
     assert cli.run(Raised(), "some", []) == 1
     assert left == [True]
+
+
+def test_a_reader_that_stops_early_is_no_error(monkeypatch, tmp_path):
+    code = (
+        "import sys, hf_xst_cli, hf_xst.training.jobs.predict as job\n"
+        "def predict(arguments):\n"
+        "    for _ in range(100000):\n"
+        "        print('a line')\n"
+        "job.predict = predict\n"
+        "sys.exit(hf_xst_cli.main(['predict', '--model', 'm', '--input', 'i']))\n"
+    )
+    shell = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} | head -n 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    assert done.stdout == "a line\n"
+    assert "Broken pipe" not in done.stderr

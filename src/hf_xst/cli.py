@@ -62,6 +62,9 @@ def run(command: Command, name: str, words: Sequence[str]) -> int:
         hint = "; the same command goes on from here" if command.resumes else ""
         sys.stderr.write(f"\nstopped{hint}\n")
         return 130
+    except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError) as error:
         sys.stderr.write(f"hf-xst {name}: {error}\n")
         return 1
