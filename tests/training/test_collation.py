@@ -11,7 +11,7 @@ from small import KINDS, arguments, charts, gold, model_of, on_charts
 from hf_xst.charts import chart_loss
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.storage import to_mask
-from hf_xst.training.collation import ChartCollator, Collator
+from hf_xst.training.collation import ChartCollator, ChartUse, Collator
 
 LENGTHS = (1, 4, 2, 6)
 
@@ -69,9 +69,12 @@ def test_labels_that_the_model_lacks_are_named():
 
 def test_best_structures_join_or_stay_out():
     rows, model = list(charts("parser", gold(LENGTHS))), model_of("parser")
-    with_best, without = (
-        {tuple(triple) for triple in ChartCollator(model, model.names, with_best=w)(rows)["chart"].tolist()}
-        for w in (True, False)
+    with_best, pool_only, without = (
+        {
+            tuple(triple)
+            for triple in ChartCollator(model, model.names, use=ChartUse(best))(rows)["chart"].tolist()
+        }
+        for best in ("sources", "pool", "none")
     )
     best = {
         (place, group, candidate)
@@ -80,6 +83,11 @@ def test_best_structures_join_or_stay_out():
         for group, candidate in enumerate(source)
     }
     assert with_best == without | best
+    assert pool_only == without | {
+        (place, group, candidate)
+        for place, row in enumerate(rows)
+        for group, candidate in enumerate(row["pool_best"])
+    }
     assert best - without
     sizes = sum(len(row["candidates"]) for row in rows)
     assert len(without) == sizes

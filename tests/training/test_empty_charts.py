@@ -11,6 +11,7 @@ from small import arguments, charts, gold, losses_of, on_charts
 
 from hf_xst.charts import chart_loss
 from hf_xst.charts.storage import structure_triples, to_mask
+from hf_xst.training.collation import ChartUse
 
 
 def with_empty(kind: str, emptied: tuple[int, ...], *, fallback: bool = True) -> Dataset:
@@ -29,7 +30,7 @@ def with_empty(kind: str, emptied: tuple[int, ...], *, fallback: bool = True) ->
 @pytest.mark.parametrize("kind", ["groups", "parser", "tagger"])
 def test_the_pools_best_structure_stands_in(tmp_path, kind):
     rows = with_empty(kind, (1, 3))
-    trainer = on_charts(kind, arguments(tmp_path, max_steps=1), rows, with_best=False)
+    trainer = on_charts(kind, arguments(tmp_path, max_steps=1), rows, use=ChartUse("none"))
     batch = trainer.data_collator(list(rows))
     output = trainer.run_model(trainer.model, batch)
     distribution = trainer.model.distribution(output)
@@ -47,7 +48,7 @@ def test_the_pools_best_structure_stands_in(tmp_path, kind):
 
 def test_they_are_counted_in_the_log(tmp_path):
     rows = with_empty("parser", (1, 3))
-    trainer = on_charts("parser", arguments(tmp_path, 2, num_train_epochs=2), rows, with_best=False)
+    trainer = on_charts("parser", arguments(tmp_path, 2, num_train_epochs=2), rows, use=ChartUse("none"))
     trainer.train()
     assert losses_of(trainer, "empty_charts")[-1] == 4
     times, names = trainer.empty_sentences()
@@ -59,9 +60,9 @@ def test_they_are_counted_in_the_log(tmp_path):
 def test_batch_mates_train_as_if_alone(tmp_path):
     """With no structure to stand in either, the sentence adds nothing but still counts as one of four."""
     rows = with_empty("parser", (1,), fallback=False)
-    trainer = on_charts("parser", arguments(tmp_path, max_steps=1), rows, with_best=False)
+    trainer = on_charts("parser", arguments(tmp_path, max_steps=1), rows, use=ChartUse("none"))
     trainer.train()
-    whole = on_charts("parser", arguments(tmp_path, max_steps=1), rows.select([0, 2, 3]), with_best=False)
+    whole = on_charts("parser", arguments(tmp_path, max_steps=1), rows.select([0, 2, 3]), use=ChartUse("none"))
     whole.train()
     assert losses_of(trainer)[0] == pytest.approx(losses_of(whole)[0] * 3 / 4, rel=1e-5)
     assert losses_of(trainer, "grad_norm")[0] == pytest.approx(

@@ -17,6 +17,8 @@ from datasets import Dataset
 from small import arguments, charts, gold, on_charts, supervised
 from transformers import TrainingArguments
 
+from hf_xst.training.collation import ChartUse
+
 LENGTHS = (1, 9, 2, 5, 3)
 Case = Callable[[Path, int, int], dict[str, Any]]
 
@@ -52,7 +54,7 @@ def by_charts(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
             "offsets": [*offsets, offsets[-1]],
         }
     settings = arguments(output, batch, accumulation, num_train_epochs=2, remove_unused_columns=True)
-    trainer = on_charts("parser", settings, Dataset.from_list(rows), l2=0.1, with_best=False)
+    trainer = on_charts("parser", settings, Dataset.from_list(rows), l2=0.1, use=ChartUse("none"))
     trainer.train()
     times, names = trainer.empty_sentences()
     return {"twice": _numbers(trainer), "empty": [times, sorted(names)]}

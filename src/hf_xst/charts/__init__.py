@@ -1,7 +1,7 @@
 """The generic half: pooling, charts, loss, weights, quality. It sees groups of candidates, nothing else."""
 
 from .chart import best_mask, pooled_chart, threshold, union_chart
-from .loss import chart_loss
+from .loss import chart_loss, soft_loss
 from .pooling import log_opinion_pool, pool, stacked_log_marginals
 from .quality import chart_quality, combine_quality
 from .weights import learn_weights
@@ -15,6 +15,7 @@ __all__ = [
     "log_opinion_pool",
     "pool",
     "pooled_chart",
+    "soft_loss",
     "stacked_log_marginals",
     "threshold",
     "union_chart",

@@ -1,7 +1,10 @@
-"""The training objective: minus the log-probability of a chart (Kurniawan et al. 2021, equation 1)."""
+"""Training objectives: minus the log-probability of a chart (Kurniawan et al. 2021, equation 1), and the
+cross-entropy against pooled marginals themselves (distillation, as of Wu et al. 2020).
+"""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from hf_xst.structures.base import Structure
@@ -25,3 +28,28 @@ def chart_loss(distribution: Structure, chart: Tensor) -> Tensor:
         raise ValueError(f"the chart has shape {tuple(chart.shape)}; expected (B, G, C) = {expected}")
     # The difference is taken before rounding; sharp scores make both terms huge.
     return -distribution.log_mass(distribution.part_view(chart.bool()))
+
+
+def soft_loss(distribution: Structure, marginals: Tensor) -> Tensor:
+    """Return the cross-entropy of the distribution against pooled marginals, for each sentence.
+
+    Candidates that the distribution cannot use do not count; what is left of a group is normalised.
+
+    Args:
+        distribution: the model's distribution over the structures of B sentences.
+        marginals: (B, G, C), not negative; groups without any mass have no say.
+
+    Returns:
+        (B,) in nats. It is at least the entropy of the best such distribution, not 0.
+
+    Raises:
+        ValueError: the shape is not that of the distribution's groups.
+    """
+    possible = distribution.valid & (distribution.group_view(distribution.scores.detach()) > -torch.inf)
+    if tuple(marginals.shape) != tuple(possible.shape):
+        raise ValueError(
+            f"the marginals have shape {tuple(marginals.shape)}; expected (B, G, C) = {tuple(possible.shape)}"
+        )
+    kept = torch.where(possible, marginals.double(), 0.0)
+    total = kept.sum(-1, keepdim=True)
+    return distribution.cross_entropy(kept / total.masked_fill(total == 0, 1.0))

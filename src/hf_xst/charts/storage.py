@@ -83,3 +83,54 @@ def to_mask(triples: Tensor, like: Tensor) -> Tensor:
     mask = torch.zeros_like(like, dtype=torch.bool)
     mask[triples[:, 0], triples[:, 1], triples[:, 2]] = True
     return mask
+
+
+def to_weights(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
+    """Put values at triples (K, 3), which do not repeat: (B, G, C) in the shape of `like`, 0 elsewhere.
+
+    Triples whose candidate is negative (a label that is not there) are left out.
+    """
+    there = triples[:, 2] >= 0
+    found = torch.zeros(like.shape, dtype=values.dtype, device=like.device)
+    found[triples[there, 0], triples[there, 1], triples[there, 2]] = values[there]
+    return found
+
+
+def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
+    """Return the pooled log-probabilities of a batch, in the order of `from_ragged`: (K,) in float32.
+
+    Raises:
+        ValueError: a row has none.
+    """
+    for row in rows:
+        if len(row["log_probs"]) != len(row["candidates"]):
+            raise ValueError(
+                f"sentence {row.get('sent_id', '?')}: its chart has no pooled log-probabilities; "
+                "make the charts with --keep_log_probs"
+            )
+    return torch.tensor([value for row in rows for value in row["log_probs"]], dtype=torch.float32)
+
+
+def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
+    """Say which stored candidates a smaller chart keeps: the likeliest of each group up to a mass sigma.
+
+    Args:
+        triples: (K, 3), see `from_ragged`.
+        log_probs: (K,), their pooled log-probabilities.
+        sigma: the mass to be covered, at most what the stored chart covers.
+
+    Returns:
+        bool (K,); at least one of each group.
+    """
+    groups = torch.unique_consecutive(triples[:, :2], dim=0, return_inverse=True)[1]
+    order = torch.argsort(log_probs, descending=True, stable=True)
+    order = order[torch.argsort(groups[order], stable=True)]
+    probs = log_probs[order].double().exp()
+    before = probs.cumsum(0) - probs
+    first = torch.ones_like(order, dtype=torch.bool)
+    first[1:] = groups[order][1:] != groups[order][:-1]
+    # What came before in one's own group: less what the groups before it hold.
+    before = before - before[first][groups[order]]
+    kept = torch.zeros_like(first)
+    kept[order] = first | (before < sigma)
+    return kept

@@ -190,6 +190,21 @@ class Structure(ABC, Generic[Best]):
             entropy = (log_partition - expected).clamp(min=0)
             return entropy.masked_fill(log_partition == NEGATIVE_INFINITY, 0).to(self.scores.dtype)
 
+    def cross_entropy(self, marginals: Tensor) -> Tensor:
+        """Return (B,) minus the log-probability that is expected under given marginals, in nats.
+
+        This is log Z - sum of marginal times score: for any distribution over structures with these
+        marginals its cross-entropy against this one. Its gradient by the scores is the difference of the two
+        marginals. Infinite where a part of positive marginal is impossible here.
+
+        Args:
+            marginals: (B, G, C), summing to one in each group.
+        """
+        scores = self.group_view(self.scores)
+        wide = scores.to(working_dtype(scores.device)).masked_fill(marginals == 0, 0)
+        expected = (wide * marginals).flatten(1).sum(1)
+        return (self._wide_log_partition() - expected).to(self.scores.dtype)
+
     def best_candidates(self) -> Tensor:
         """Return (B, G) the candidates of the best structures, -1 where there is none."""
         return self.candidates(self.best())

@@ -70,6 +70,7 @@ class LoopArguments:
     keep_states: bool = option(
         "Compute the word states of a frozen encoder once and keep them in memory (2 bytes a number).", True
     )
+    states: str | None = option("Folder where word states of a frozen encoder are kept for other runs.")
 
 
 @dataclass(kw_only=True)
@@ -107,6 +108,9 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
         "Longest sentence, added tokens counted; 30 (parser) or 60 (tagger) without it."
     )
     keep_log_probs: bool = option("Also store the pooled log-probabilities of the kept candidates.", False)
+    temperature: float = option(
+        "Divide each source's scores by this before its marginals are taken; above 1 it softens them.", 1.0
+    )
     batch_words: int = option("Words of a batch, padding included.", 2000)
 
 
@@ -122,7 +126,17 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "Strength of the pull to the starting parameters; without it the published one."
     )
     train_words: bool = option("Also train the word vectors, as published.", False)
-    with_best: bool = option("Let the sources' best structures join the charts, as published.", True)
+    best: Literal["sources", "pool", "none"] = option(
+        "Whose best structures join the charts: each source's (as published), the pool's, or nobody's.", "sources"
+    )
+    sigma: float | None = option(
+        "Narrow the charts to this mass (of charts made with --keep_log_probs and a larger sigma)."
+    )
+    soft: float = option(
+        "Share of the loss that is the cross-entropy against the pooled marginals (needs --keep_log_probs); "
+        "the rest is the chart loss.",
+        0.0,
+    )
     epochs: float | None = option("Passes over the charts, in the place of --updates.")
     updates: int | None = option("Number of updates.", 800)
     treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")

@@ -38,9 +38,10 @@ class ChartSettings:
         floor: added to every marginal before the logarithm; the published value is 1e-9.
         weights: a weight for each source by name; uniform if not given.
         keep_log_probs: store the pooled log-probabilities of the kept candidates.
+        temperature: each source's scores are divided by it before marginals are taken.
 
     Raises:
-        ValueError: the rule is unknown, or sigma or floor out of range.
+        ValueError: the rule is unknown, or sigma, floor or temperature out of range.
     """
 
     rule: str = "pool"
@@ -48,6 +49,7 @@ class ChartSettings:
     floor: float = 1e-9
     weights: Mapping[str, float] | None = None
     keep_log_probs: bool = False
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -56,6 +58,8 @@ class ChartSettings:
             raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
         if not 0 <= self.floor < 1:
             raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
+        if not self.temperature > 0:
+            raise ValueError(f"temperature is {self.temperature}; expected a positive number")
 
 
 @dataclass
@@ -94,6 +98,8 @@ class ChartMaker:
     def __call__(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return the chart columns of a batch of rows."""
         sources = self.pool.distributions(rows)
+        if self.settings.temperature != 1:
+            sources = [each.with_scores(each.scores / self.settings.temperature) for each in sources]
         first = sources[0]
         marginals = stacked_log_marginals(sources)
         pooled = log_opinion_pool(marginals, self.weights, self.settings.floor, valid=first.valid)

@@ -10,15 +10,19 @@ from typing import Protocol
 
 import torch
 from datasets import Dataset
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from hf_xst.charts.storage import words_hash
 from hf_xst.console import progress
-from hf_xst.files import write_text, written_aside
+from hf_xst.files import written_aside
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
+
+
+STATES_FILE = "states.safetensors"
 
 
 class WordStates(Protocol):
@@ -152,24 +156,23 @@ class FrozenStates:
         return pad_sequence(found, batch_first=True).float()
 
     def save(self, folder: Path) -> None:
-        """Write the store as `states.safetensors` and `sentences.json`."""
+        """Write the store as one file, `states.safetensors`, so that it is always whole."""
         keys = list(self._states)
-        content = {"fingerprint": self.fingerprint, "lengths": {key: len(self._states[key]) for key in keys}}
-        if keys:
-            with written_aside(folder / "states.safetensors") as aside:
-                save_file({"states": torch.cat([self._states[key] for key in keys])}, aside)
-        write_text(folder / "sentences.json", json.dumps(content))
+        lengths = json.dumps({key: len(self._states[key]) for key in keys})
+        states = torch.cat([self._states[key] for key in keys]) if keys else torch.empty(0)
+        with written_aside(folder / STATES_FILE) as aside:
+            save_file({"states": states}, aside, {"fingerprint": self.fingerprint, "lengths": lengths})
 
     @classmethod
     def load(cls, folder: Path) -> FrozenStates:
         """Read what `save` wrote."""
-        content = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
-        store = cls(content["fingerprint"])
-        lengths = content["lengths"]
+        with safe_open(folder / STATES_FILE, framework="pt") as file:
+            about = file.metadata()
+            states = file.get_tensor("states")
+        store = cls(about["fingerprint"])
+        lengths = json.loads(about["lengths"])
         if lengths:
-            states = load_file(folder / "states.safetensors")["states"]
-            parts = torch.split(states, list(lengths.values()))
-            store._states = dict(zip(lengths, parts, strict=True))
+            store._states = dict(zip(lengths, torch.split(states, list(lengths.values())), strict=True))
         return store
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from hf_xst.console import console
 from hf_xst.models.base import StructuredModel
 
 from .arguments import LoopArguments
-from .frozen import FrozenStates
+from .frozen import STATES_FILE, FrozenStates
 from .runs import RunFolder, say
 from .trainer import StructuredTrainer
 
@@ -108,10 +109,17 @@ def kept_states(
     if not arguments.keep_states:
         return None
     states = FrozenStates.of(model)
-    if states is not None:
-        for dataset in datasets:
-            if dataset is not None:
-                states.add(model, dataset["words"])
+    if states is None:
+        return None
+    folder = None if arguments.states is None else Path(arguments.states) / states.fingerprint[:16]
+    if folder is not None and (folder / STATES_FILE).exists():
+        states = FrozenStates.load(folder)
+    known = len(states)
+    for dataset in datasets:
+        if dataset is not None:
+            states.add(model, dataset["words"])
+    if folder is not None and len(states) > known:
+        states.save(folder)
     return states
 
 

@@ -13,11 +13,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import TrainingArguments
 
-from hf_xst.charts import chart_loss
-from hf_xst.charts.storage import to_mask
+from hf_xst.charts import chart_loss, soft_loss
+from hf_xst.charts.storage import to_mask, to_weights
 from hf_xst.models.base import StructuredModel, StructuredOutput
+from hf_xst.structures.base import Structure
 
-from .collation import ChartCollator, Collator
+from .collation import ChartCollator, ChartUse, Collator
 from .frozen import FrozenStates
 from .pull import StartPull
 from .trainer import StructuredTrainer
@@ -29,6 +30,7 @@ NAMED = 10
 class ChartTrainer(StructuredTrainer):
     """Train a model on charts: mean over sentences of log Z - log Z(chart), plus the pull to the start.
 
+    A share of the loss may be the cross-entropy against the pooled marginals instead, see `ChartUse`.
     A sentence whose chart holds no structure of the model's space is trained on the pool's best structure
     instead, and counted: see `empty_charts` and `empty_sentences`.
 
@@ -41,7 +43,7 @@ class ChartTrainer(StructuredTrainer):
         l2: lambda, the strength of the pull to theta0.
         eval_dataset: prepared rows with gold columns, for development curves; never trained on.
         states: ready states of a frozen encoder.
-        with_best: whether each source's best structure joins the chart (as published).
+        use: what of the stored charts counts; as published if not given.
         kwargs: for `transformers.Trainer`.
 
     Raises:
@@ -58,12 +60,13 @@ class ChartTrainer(StructuredTrainer):
         l2: float = 0.0,
         eval_dataset: Dataset | None = None,
         states: FrozenStates | None = None,
-        with_best: bool = True,
+        use: ChartUse | None = None,
         **kwargs: Any,
     ) -> None:
         def collator(start: StructuredModel) -> Collator:
-            return ChartCollator(start, names or start.names, states, with_best=with_best)
+            return ChartCollator(start, names or start.names, states, use=use)
 
+        self._soft = 0.0 if use is None else use.soft
         super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
         self._eval_collator = Collator(self.bare_model, states, gold=False)
         self.empty_charts = 0
@@ -75,8 +78,18 @@ class ChartTrainer(StructuredTrainer):
     # -- loss -----------------------------------------------------------------------------------------
 
     def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
-        """Return the chart loss of each sentence: (B,)."""
+        """Return the loss of each sentence: (B,), chart loss and soft loss in the shares wanted."""
         distribution = self.bare_model.distribution(output)
+        if self._soft == 0:
+            return self._chart_losses(distribution, inputs)
+        soft = soft_loss(
+            distribution, to_weights(inputs["soft"], inputs["soft_probs"], like=distribution.valid)
+        )
+        if self._soft == 1:
+            return soft
+        return self._soft * soft + (1 - self._soft) * self._chart_losses(distribution, inputs)
+
+    def _chart_losses(self, distribution: Structure, inputs: dict[str, Any]) -> Tensor:
         losses = chart_loss(distribution, to_mask(inputs["chart"], distribution.valid))
         empty = losses.isinf()
         if bool(empty.any()):

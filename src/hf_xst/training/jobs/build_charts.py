@@ -45,6 +45,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
         arguments.floor,
         read_weights(arguments.weights) if arguments.weights else None,
         arguments.keep_log_probs,
+        arguments.temperature,
     )
     specs = SourceSpec.parse_all(arguments.sources)
     start = arguments.start or specs[0].name

@@ -12,6 +12,7 @@ from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
 
 from ..arguments import TransferArguments
+from ..collation import ChartUse
 from ..defaults import PUBLISHED
 from ..loop import kept_states, train_and_save, training_arguments
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
@@ -42,6 +43,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     if finished is not None:
         return finished
     set_seed(arguments.seed)
+    use = ChartUse(arguments.best, arguments.sigma, arguments.soft)
     charts, provenance = load_charts(arguments.charts)
     vectors = read_word_vectors(arguments)
     model = _start(arguments, provenance, vectors)
@@ -60,7 +62,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
         l2=l2,
         eval_dataset=dev,
         states=states,
-        with_best=arguments.with_best,
+        use=use,
     )
     folder.begin(is_main=settings.process_index == 0)
     train_and_save(trainer, folder)
