@@ -15,7 +15,8 @@ from typing import NamedTuple
 class Command(NamedTuple):
     """A command: its one-line help, the module and names of its function and arguments.
 
-    `resumes` says whether it goes on where it stopped when it is repeated.
+    `resumes` says whether it goes on where it stopped when it is repeated; `first` is the flag that a person
+    may leave out before the first word.
     """
 
     help: str
@@ -23,6 +24,7 @@ class Command(NamedTuple):
     function: str
     arguments: str
     resumes: bool = False
+    first: str | None = None
 
 
 COMMANDS = {
@@ -46,11 +48,23 @@ COMMANDS = {
         "BuildChartsArguments",
         resumes=True,
     ),
+    "learn-weights": Command(
+        "Learn the weights of source models in the pool from a few labelled sentences.",
+        "hf_xst.training.jobs.learn_weights",
+        "learn_weights_job",
+        "LearnWeightsArguments",
+    ),
     "vote": Command(
-        "Combine source models without training: majority vote, or the pool as it stands.",
+        "Combine source models without training: vote, opinion pools as they stand, truth inference.",
         "hf_xst.training.jobs.vote",
         "vote",
         "VoteArguments",
+    ),
+    "analyse": Command(
+        "Measure charts, pools and source models on sentences with gold.",
+        "hf_xst.analysis.job",
+        "analyse",
+        "AnalyseArguments",
     ),
     "transfer": Command(
         "Train a model for the new language on charts.",
@@ -59,6 +73,13 @@ COMMANDS = {
         "TransferArguments",
         resumes=True,
     ),
+    "show": Command(
+        "Show trees of a CoNLL-U file, or charts, in the terminal or as pictures.",
+        "hf_xst.drawing.show",
+        "show",
+        "ShowArguments",
+        first="--input",
+    ),
     "evaluate": Command(
         "Score a model or predictions on a treebank.",
         "hf_xst.training.jobs.evaluate",
@@ -66,10 +87,37 @@ COMMANDS = {
         "EvaluateArguments",
     ),
     "predict": Command(
-        "Annotate sentences: CoNLL-U or text in, CoNLL-U out.",
-        "hf_xst.training.jobs.predict",
+        "Annotate sentences: CoNLL-U or text in; CoNLL-U, JSON lines or drawn trees out.",
+        "hf_xst.hub.predict",
         "predict",
         "PredictArguments",
+    ),
+    "align-vectors": Command(
+        "Bring word vectors into another language's space, or cut them to the words of a corpus.",
+        "hf_xst.experiments.align_vectors",
+        "align_vectors",
+        "AlignVectorsArguments",
+    ),
+    "search": Command(
+        "Search the learning rate and the pull of transfer at random on one development language.",
+        "hf_xst.experiments.search",
+        "search",
+        "SearchArguments",
+        resumes=True,
+    ),
+    "push": Command(
+        "Put a model or charts on the Hub, after a search for what is private.",
+        "hf_xst.hub.push",
+        "push",
+        "PushArguments",
+        resumes=True,
+        first="--folder",
+    ),
+    "space": Command(
+        "See the method step by step in the browser, and share that as a Space.",
+        "hf_xst.demo.space",
+        "space",
+        "SpaceArguments",
     ),
     "reproduce": Command(
         "Run an experiment of many cells, resumable, and write its table.",
@@ -77,6 +125,12 @@ COMMANDS = {
         "reproduce",
         "ReproduceArguments",
         resumes=True,
+    ),
+    "report": Command(
+        "Write an experiment's tables and plots again from its results, without any model.",
+        "hf_xst.experiments.report.job",
+        "report",
+        "ReportArguments",
     ),
 }
 
@@ -96,7 +150,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words[:1])
     from hf_xst.cli import run
 
-    return run(COMMANDS[chosen.command], chosen.command, words[1:])
+    return run(COMMANDS[chosen.command], chosen.command, _with_flag(COMMANDS[chosen.command], words[1:]))
+
+
+def _with_flag(command: Command, words: list[str]) -> list[str]:
+    """Put the flag of a command's first word before it, where a person has left it out."""
+    bare = command.first and words and (words[0] == "-" or not words[0].startswith("-"))
+    if not bare or words[0].endswith((".yaml", ".yml")):
+        return words
+    return [str(command.first), *words]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ _HOMES = {
     "ChartTrainer": "training.transfer",
     "SupervisedTrainer": "training.supervised",
     "load_charts": "training.jobs.build_charts",
+    "push_charts": "hub.publish",
+    "push_folder": "hub.publish",
+    "push_model": "hub.publish",
 }
 
 __all__ = sorted(_HOMES)

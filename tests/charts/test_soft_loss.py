@@ -81,7 +81,9 @@ def test_narrowing_keeps_what_a_smaller_sigma_would_have_kept(seed, sigma):
     kept = torch.zeros_like(everything)
     chosen = triples[narrowed(triples, stored, sigma)]
     kept[chosen[:, 0], chosen[:, 1], chosen[:, 2]] = True
-    assert torch.equal(kept, threshold(to_weights(triples, stored.exp(), everything).log(), sigma, everything))
+    assert torch.equal(
+        kept, threshold(to_weights(triples, stored.exp(), everything).log(), sigma, everything)
+    )
 
 
 def test_charts_without_log_probabilities_are_named():

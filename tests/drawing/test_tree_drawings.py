@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.drawing import outline_text, tree_text
-from hf_xst.drawing.text import display_width
+from hf_xst.drawing.script import display_width
 
 PLAIN = (
     "The big dog saw a cat .".split(),

@@ -12,20 +12,40 @@ from hf_xst.structures.base import Structure
 
 
 def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, like: Tensor) -> Tensor:
-    """Return weights (S,) that sum to one; uniform ones where none are given.
+    """Return weights that sum to one over the sources, (S,) or (S, B, G); uniform ones by default.
+
+    Args:
+        weights: not negative, (S,) or (S, B, G).
+        sources: S.
+        like: a tensor (S, B, G, C) whose groups, precision and device they are for.
 
     Raises:
-        ValueError: the number of weights differs from that of the sources, one is negative or not finite, or
-            all are zero.
+        ValueError: the shape is neither of these, a weight is negative or not finite, or all are zero.
     """
     if weights is None:
         return like.new_full((sources,), 1 / sources)
     given = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
-    if given.shape != (sources,):
-        raise ValueError(f"expected a weight for each of {sources} sources, found shape {tuple(given.shape)}")
-    if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or not bool((given > 0).any()):
-        raise ValueError(f"weights must be finite, not negative, and not all zero; found {given.tolist()}")
-    return given / given.sum()
+    if given.shape not in ((sources,), (sources, *like.shape[1:3])):
+        raise ValueError(
+            f"expected a weight for each of {sources} sources, (S,) or (S, B, G); found shape "
+            f"{tuple(given.shape)}"
+        )
+    total = given.sum(0)
+    if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or not bool((total > 0).all()):
+        raise ValueError(f"weights must be finite, not negative, and not all zero; found {_brief(given)}")
+    return given / total
+
+
+def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tensor) -> Tensor:
+    """Return normalised weights that broadcast over groups: (S, 1, 1) or (S, B, G)."""
+    if log_marginals.dim() != 4:
+        raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
+    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    return shares[:, None, None] if shares.dim() == 1 else shares
+
+
+def _brief(weights: Tensor) -> str:
+    return str(weights.tolist()) if weights.dim() == 1 else f"weights of shape {tuple(weights.shape)}"
 
 
 def log_opinion_pool(
@@ -43,7 +63,7 @@ def log_opinion_pool(
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
-        weights: (S,), normalised here; uniform if not given.
+        weights: (S,), or (S, B, G) where every group has its own; normalised here, uniform if not given.
         floor: added to every probability before the logarithm (published: 1e-9).
         valid: bool (B, G, C), candidates that may get probability; by default those that any source supports.
 
@@ -53,19 +73,17 @@ def log_opinion_pool(
     Raises:
         ValueError: the shape or the weights do not fit, a log-probability is NaN, or the floor is negative.
     """
-    if log_marginals.dim() != 4:
-        raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
+    shares = group_weights(weights, log_marginals)
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     if bool(log_marginals.isnan().any()):
         raise ValueError("a log-marginal is NaN; every source must give a distribution")
-    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
     floored = safe_log(log_marginals.exp() + floor) if floor > 0 else log_marginals
     missing = floored == -torch.inf
     # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
-    terms = torch.where(missing, 0.0, floored) * shares[:, None, None, None]
-    supported = possible & ~(missing & (shares > 0)[:, None, None, None]).any(0)
+    terms = torch.where(missing, 0.0, floored) * shares[..., None]
+    supported = possible & ~(missing & (shares > 0)[..., None]).any(0)
     alone = possible.any(-1) & ~supported.any(-1)
     pooled = terms.sum(0)
     if bool(alone.any()):
@@ -76,20 +94,25 @@ def log_opinion_pool(
 
 
 def best_of_sources(log_marginals: Tensor, shares: Tensor) -> Tensor:
-    """Mark each group's likeliest candidate under every source of positive weight: bool (B, G, C)."""
+    """Mark each group's likeliest candidate under every source of positive weight: bool (B, G, C).
+
+    Args:
+        log_marginals: (S, B, G, C).
+        shares: as `group_weights` returns them.
+    """
     marked = torch.zeros(log_marginals.shape[1:], dtype=torch.bool, device=log_marginals.device)
-    for source in torch.nonzero(shares > 0)[:, 0].tolist():
-        best = log_marginals[source].argmax(-1, keepdim=True)
-        has_any = (log_marginals[source] > -torch.inf).any(-1, keepdim=True)
-        marked |= torch.zeros_like(marked).scatter(-1, best, has_any)
+    for source, share in zip(log_marginals, shares, strict=True):
+        best = source.argmax(-1, keepdim=True)
+        counts = ((source > -torch.inf).any(-1) & (share > 0))[..., None]
+        marked |= torch.zeros_like(marked).scatter(-1, best, counts)
     return marked
 
 
 def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] | None = None) -> Tensor:
     """Mark groups with candidates on which the sources of positive weight share no support: bool (B, G)."""
-    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    idle = group_weights(weights, log_marginals) == 0
     has = log_marginals > -torch.inf
-    shared = has[shares > 0].all(0).any(-1)
+    shared = (has | idle[..., None]).all(0).any(-1)
     return has.any(0).any(-1) & ~shared
 
 

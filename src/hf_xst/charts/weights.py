@@ -11,24 +11,25 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
 from torch import Tensor
 
-from hf_xst.numerics import safe_log
+from .gold_groups import Array, GoldGroups
 
-Array = npt.NDArray[np.float64]
 # Newton's steps end when no weight moves more than this; weights below ZERO lie on the border.
 STEP = 1e-13
 ZERO = 1e-9
 
 
-def learn_weights(log_marginals: Tensor, gold: Tensor, floor: float = 0.0) -> Tensor:
+def learn_weights(
+    log_marginals: Tensor, gold: Tensor, floor: float = 0.0, *, valid: Tensor | None = None
+) -> Tensor:
     """Return the weights that make the gold candidates likeliest under the pool.
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources.
         gold: (B, G), index of the right candidate, -1 where there is none.
         floor: see `log_opinion_pool`.
+        valid: bool (B, G, C), candidates that may get probability; by default those that any source supports.
 
     Returns:
         (S,) weights, not negative, summing to one, in the caller's dtype.
@@ -37,72 +38,50 @@ def learn_weights(log_marginals: Tensor, gold: Tensor, floor: float = 0.0) -> Te
         ValueError: there is no gold candidate, or a source gives one probability zero at floor 0 (the
             message names sentence and group).
     """
-    if log_marginals.dim() != 4 or tuple(gold.shape) != tuple(log_marginals.shape[1:3]):
-        raise ValueError(
-            f"expected log-marginals (S, B, G, C) and gold (B, G); found {tuple(log_marginals.shape)} "
-            f"and {tuple(gold.shape)}"
-        )
-    problem = _problem(log_marginals.detach().double(), gold, floor)
-    weights = _polish(problem, _search(problem))
-    return torch.as_tensor(weights, dtype=log_marginals.dtype, device=log_marginals.device)
+    groups = GoldGroups.of(log_marginals, gold, floor, valid=valid)
+    groups.check()
+    return torch.as_tensor(best_weights(groups), dtype=log_marginals.dtype, device=log_marginals.device)
 
 
-class _Problem:
-    """Mean negative log-likelihood of gold candidates, its gradient and Hessian.
+def best_weights(groups: GoldGroups) -> Array:
+    """Return the optimum, (S,), for groups that `GoldGroups.check` has found usable."""
+    problem = PoolProblem(groups)
+    return _polish(problem, _search(problem))
+
+
+class PoolProblem:
+    """Mean negative log-likelihood of gold candidates, its gradient and Hessian by the weights.
 
     Args:
-        logs: (M, S, C), zero where a candidate is excluded.
-        excluded: bool (M, C), candidates that no pool allows.
-        gold_logs: (M, S).
+        groups: at least one. A candidate that one source excludes counts as excluded by the pool.
     """
 
-    def __init__(self, logs: Array, excluded: npt.NDArray[np.bool_], gold_logs: Array) -> None:
-        self.logs, self.gold_logs = logs, gold_logs
-        self.barrier = np.where(excluded, -np.inf, 0.0)
-
-    def pooled(self, weights: Array) -> Array:
-        return np.asarray(np.einsum("s,msc->mc", weights, self.logs) + self.barrier)
+    def __init__(self, groups: GoldGroups) -> None:
+        self.groups = groups.shared()
+        self.gold_logs = self.groups.logs[self.groups.gold]  # (M, S)
 
     def value(self, weights: Array) -> float:
-        return float(np.mean(logsumexp(self.pooled(weights), axis=-1) - self.gold_logs @ weights))
+        """Return the mean over groups."""
+        return float(self.groups.losses(weights).mean())
 
-    def derivatives(self, weights: Array) -> tuple[Array, Array]:
-        probs = softmax(self.pooled(weights), axis=-1)  # (M, C)
-        expected = np.einsum("mc,msc->ms", probs, self.logs)
-        centred = self.logs - expected[..., None]
-        gradient = (expected - self.gold_logs).mean(0)
-        hessian = np.einsum("mc,msc,mtc->st", probs, centred, centred, optimize=True) / len(self.logs)
-        return gradient, hessian
+    def gradient(self, weights: Array) -> Array:
+        """Return its derivative, (S,)."""
+        probs = np.exp(self.groups.log_probs(weights))
+        return np.asarray(probs @ self.groups.logs - self.gold_logs.sum(0)) / len(self.groups)
 
-
-def _problem(log_marginals: Tensor, gold: Tensor, floor: float) -> _Problem:
-    chosen = gold >= 0
-    if not bool(chosen.any()):
-        raise ValueError("gold holds no candidate (all are -1); weights need labelled examples")
-    logs = safe_log(log_marginals.exp() + floor) if floor > 0 else log_marginals
-    logs = logs.permute(1, 2, 0, 3)[chosen]  # (M, S, C)
-    gold_logs = logs.gather(-1, gold[chosen][:, None, None].expand(-1, logs.shape[1], 1))[..., 0]
-    impossible = (gold_logs == -torch.inf).any(-1)
-    if bool(impossible.any()):
-        places = torch.nonzero(chosen)[impossible].tolist()
-        named = ", ".join(f"(sentence {b}, group {g})" for b, g in places[:10])
-        more = f" and {len(places) - 10} more" if len(places) > 10 else ""
-        raise ValueError(
-            f"a source gives the gold candidate probability 0 in {named}{more}; "
-            "use a floor such as 1e-9, or leave these out"
-        )
-    # A candidate that one source excludes is excluded by every pool in which that source has weight.
-    excluded = (logs == -torch.inf).any(1)
-    finite = logs.masked_fill(excluded[:, None], 0.0)
-    return _Problem(finite.numpy(force=True), excluded.numpy(force=True), gold_logs.numpy(force=True))
+    def hessian(self, weights: Array) -> Array:
+        """Return its second derivative, (S, S)."""
+        probs = np.exp(self.groups.log_probs(weights))
+        centred = self.groups.logs - self.groups.expected(probs)[self.groups.owner]
+        return np.asarray((centred.T * probs) @ centred) / len(self.groups)
 
 
-def _search(problem: _Problem) -> Array:
-    sources = problem.logs.shape[1]
+def _search(problem: PoolProblem) -> Array:
+    sources = problem.groups.sources
     found = minimize(
         problem.value,
         np.full(sources, 1 / sources),
-        jac=lambda weights: problem.derivatives(weights)[0],
+        jac=problem.gradient,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * sources,
         constraints=[{"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like}],
@@ -112,12 +91,12 @@ def _search(problem: _Problem) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _polish(problem: _Problem, weights: Array) -> Array:
+def _polish(problem: PoolProblem, weights: Array) -> Array:
     """Newton's method within a face of the simplex; the face grows while a weight at zero would help."""
     free = weights > ZERO
     while True:
         weights = _newton(problem, np.where(free, weights, 0.0), free)
-        gradient, _ = problem.derivatives(weights)
+        gradient = problem.gradient(weights)
         free = weights > ZERO
         helpful = ~free & (gradient < gradient[free].mean() - ZERO)
         if not helpful.any():
@@ -126,11 +105,11 @@ def _polish(problem: _Problem, weights: Array) -> Array:
         free[first], weights[first] = True, 2 * ZERO
 
 
-def _newton(problem: _Problem, weights: Array, free: npt.NDArray[np.bool_]) -> Array:
+def _newton(problem: PoolProblem, weights: Array, free: npt.NDArray[np.bool_]) -> Array:
     weights = weights / weights.sum()
     count = int(free.sum())
     for _ in range(50):
-        gradient, hessian = problem.derivatives(weights)
+        gradient, hessian = problem.gradient(weights), problem.hessian(weights)
         system = np.zeros((count + 1, count + 1))
         system[:count, :count] = hessian[np.ix_(free, free)]
         system[:count, count] = system[count, :count] = 1

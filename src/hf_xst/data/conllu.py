@@ -9,7 +9,6 @@ gold.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
@@ -17,12 +16,10 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, cast
 
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluError, ConlluSentence, comment_value, line_body
-from hf_xst.data.streams import BYTE_ORDER_MARK, Source, name_of, numbered_lines
-from hf_xst.files import written_aside
+from hf_xst.data.streams import BYTE_ORDER_MARK, Source, name_of, numbered_lines, written_bytes
 
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
@@ -78,14 +75,26 @@ def write_conllu(
         sentences: sentences, which may come from several files.
         target: a path, or an open stream of text or bytes.
     """
-    count, before = 0, ""
+    count = 0
     with _byte_sink(target) as sink:
-        for sentence in sentences:
+        for text in conllu_texts(sentences):
             count += 1
-            leader = sentence.leader.removeprefix(BYTE_ORDER_MARK) if before else sentence.leader
-            sink.write(f"{_missing_end(before)}{leader}{''.join(sentence.lines)}{sentence.trailer}".encode())
-            before = sentence.lines[-1] + sentence.trailer
+            sink.write(text.encode())
     return count
+
+
+def conllu_texts(sentences: Iterable[ConlluSentence], before: ConlluSentence | None = None) -> Iterator[str]:
+    """Give the text of each sentence, so that all of them joined are one file.
+
+    Args:
+        sentences: sentences, which may come from several files.
+        before: the sentence that stands before the first one, if the file has begun.
+    """
+    for sentence in sentences:
+        end = "" if before is None else _missing_end(before.lines[-1] + before.trailer)
+        leader = sentence.leader if before is None else sentence.leader.removeprefix(BYTE_ORDER_MARK)
+        yield f"{end}{leader}{''.join(sentence.lines)}{sentence.trailer}"
+        before = sentence
 
 
 @dataclass
@@ -231,11 +240,7 @@ def _byte_sink(target: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Iterator
     elif isinstance(target, io.TextIOBase):
         yield _TextSink(cast("IO[str]", target))
     elif isinstance(target, (str, os.PathLike)):
-        with written_aside(target) as aside, aside.open("wb") as stream:
-            if Path(target).name.endswith(".gz"):
-                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as zipped:
-                    yield cast("IO[bytes]", zipped)
-            else:
-                yield stream
+        with written_bytes(target) as stream:
+            yield stream
     else:
         yield cast("IO[bytes]", target)

@@ -167,6 +167,29 @@ class ConlluSentence:
             lines[index] = "\t".join(row) + line_end(lines[index])
         return replace(self, lines=tuple(lines))
 
+    def commented(self, comments: Sequence[str], *, instead_of: Sequence[str] = ()) -> ConlluSentence:
+        """Copy the sentence with further comments behind those that it has.
+
+        Args:
+            comments: whole lines without their line end (``# key = value``).
+            instead_of: beginnings of comments that are dropped.
+
+        Raises:
+            ValueError: a comment is none, or holds a line break.
+        """
+        for comment in comments:
+            if not comment.startswith("#") or any(mark in comment for mark in "\n\r"):
+                raise ValueError(f"found {comment!r}, expected a comment: one line that begins with #")
+        count = next(index for index, line in enumerate(self.lines) if not line.startswith("#"))
+        own = [line for line in self.lines[:count] if not line.startswith(tuple(instead_of))]
+        own += [comment + line_end(self.lines[count]) for comment in comments]
+        moved = len(own) - count
+        return replace(
+            self,
+            lines=(*own, *self.lines[count:]),
+            word_rows=tuple(index + moved for index in self.word_rows),
+        )
+
     def error(self, message: str) -> ConlluError:
         """Build an error about this sentence, with file, line and sent_id."""
         return ConlluError(

@@ -12,8 +12,11 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
+
+from hf_xst.files import written_aside
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
 
@@ -92,6 +95,17 @@ def decoded(line: bytes, number: int, source: Source, error: type[InputError]) -
             path=name_of(source),
             line=number,
         ) from problem
+
+
+@contextmanager
+def written_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for bytes: whole or not at all, gzipped (reproducibly) if its name ends in ``.gz``."""
+    with written_aside(path) as aside, aside.open("wb") as stream:
+        if Path(path).name.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as zipped:
+                yield cast("IO[bytes]", zipped)
+        else:
+            yield stream
 
 
 def _byte_lines(source: Source) -> Iterator[bytes]:

@@ -6,7 +6,9 @@ Formats, by suffix (a last ``.gz`` does not count) or by name:
 - ``text`` (``.txt``): one sentence a line, words separated by spaces (U+0020 only: other spaces are part of
   words), empty lines skipped;
 - ``jsonl`` (``.jsonl``): one object a line with ``words`` or ``tokens`` (a list of strings), and if it likes
-  ``upos`` and ``sent_id``.
+  ``upos`` and ``sent_id``;
+- ``raw`` (by name only): running text, cut into sentences and words as `hf_xst.data.segmentation` says;
+  paragraphs end at blank lines and are read one by one.
 
 UPOS is ``_`` where there is none. A sentence without ``sent_id`` is called ``file:3`` after its place in the
 file.
@@ -27,6 +29,7 @@ from hf_xst.data.cache import cached_dataset
 from hf_xst.data.conllu import read_conllu
 from hf_xst.data.layout import Row, rows_to_dataset
 from hf_xst.data.preparation import prepare, prepared_features
+from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import BLANK, ConlluSentence
 from hf_xst.data.streams import InputError, Source, name_of, numbered_lines
 
@@ -40,7 +43,7 @@ def iterate_unlabelled(source: Source, *, format: str | None = None) -> Iterator
 
     Args:
         source: a path or an open stream (then `format` is needed).
-        format: "conllu", "text" or "jsonl"; by default the file's suffix says it.
+        format: "conllu", "text", "jsonl" or "raw"; by default the file's suffix says it.
 
     Raises:
         TextError: a line cannot be read, with file and line; or the format is unknown.
@@ -121,6 +124,35 @@ def _read_jsonl(source: Source) -> Iterator[ConlluSentence]:
         yield _sentence(source, number, words, str(row.get("sent_id") or _name(source, count)), upos)
 
 
+def _read_raw(source: Source) -> Iterator[ConlluSentence]:
+    count = 0
+    for number, paragraph in _paragraphs(source):
+        comments = ["# newpar"]
+        try:
+            for sentence in paragraph_sentences(paragraph):
+                count += 1
+                own = [*comments, f"# sent_id = {_name(source, count)}", *sentence.comments]
+                yield sentence.commented(own, instead_of=["#"])
+                comments = []
+        except ValueError as problem:
+            raise TextError(str(problem), path=name_of(source), line=number) from None
+
+
+def _paragraphs(source: Source) -> Iterator[tuple[int, str]]:
+    """Give the paragraphs of running text with the number of their first line."""
+    lines: list[str] = []
+    first = 1
+    for number, line in numbered_lines(source, TextError):
+        if line.strip():
+            first = first if lines else number
+            lines.append(line)
+        elif lines:
+            yield first, "".join(lines)
+            lines = []
+    if lines:
+        yield first, "".join(lines)
+
+
 def _json_object(line: str, number: int, source: Source) -> dict[str, Any]:
     try:
         row = json.loads(line)
@@ -191,5 +223,6 @@ _READERS: dict[str, Callable[[Source], Iterator[ConlluSentence]]] = {
     "conllu": read_conllu,
     "text": _read_text,
     "jsonl": _read_jsonl,
+    "raw": _read_raw,
 }
 _SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}

@@ -13,9 +13,10 @@ import logging
 import math
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,76 +61,91 @@ class WordVectors:
         return int(self.matrix.shape[1])
 
 
-def read_vectors(
-    path: str | os.PathLike[str],
-    *,
-    limit: int | None = None,
-    vocabulary: Collection[str] | None = None,
-    name: str | None = None,
-) -> WordVectors:
-    """Read word vectors; memory is needed for the rows kept, not for the file.
+class VectorBlock(NamedTuple):
+    """Some rows of a file.
+
+    Attributes:
+        words: n words, as the file spells them.
+        numbers: the n rows without their words, as the file writes them.
+        matrix: float32, (n, D).
+    """
+
+    words: list[str]
+    numbers: list[str]
+    matrix: NDArray[np.float32]
+
+
+class VectorStream:
+    """The rows of a file, some thousand at a time; beside those only the words kept are in memory.
 
     Args:
         path: the file.
-        limit: look at the first so many rows only (such files begin with the commonest words).
-        vocabulary: keep only rows that one of these words may be looked up under
-            (`hf_xst.data.words.lookup_forms`).
-        name: name of the vector space, by default the file's name up to its first dot.
+        limit: look at the first so many rows only.
+        words: keep only rows of exactly these words.
+
+    Attributes:
+        width: numbers a row, once a pass has begun.
+        rows: rows seen by the last pass.
+        duplicates: rows left out by the last pass because their word came before.
 
     Raises:
-        VectorError: no rows, a row of the wrong width, or something that is no finite number, with file and
-            line.
         ValueError: a negative limit.
     """
-    if limit is not None and limit < 0:
-        raise ValueError(f"found limit {limit}, expected a number of rows")
-    reader = _Reader(path, vocabulary)
-    rows = _content(path)
-    announced, reader.width, rows = _opened(rows, path)
-    for number, line in itertools.islice(rows, limit):
-        reader.take(number, line)
-    if limit is None and announced not in (None, reader.rows):
-        _LOGGER.warning("%s: the header announces %s rows, the file has %s", path, announced, reader.rows)
-    return WordVectors(
-        words=reader.words,
-        matrix=reader.matrix(),
-        name=name if name is not None else Path(path).name.partition(".")[0],
-        sha256=sha256_of(path),
-        duplicates=reader.duplicates,
-    )
 
-
-class _Reader:
-    """Collects rows, and turns their numbers into arrays many rows at a time."""
-
-    def __init__(self, path: str | os.PathLike[str], vocabulary: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        limit: int | None = None,
+        words: Collection[str] | None = None,
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise ValueError(f"found limit {limit}, expected a number of rows")
         self.path = os.fspath(path)
-        self.width = 0
-        self.rows = 0
-        self.duplicates = 0
-        self.words: list[str] = []
-        self._wanted = None if vocabulary is None else _encoded_forms(vocabulary)
-        self._known: set[bytes] = set()
-        self._pending: list[tuple[int, str]] = []
-        self._blocks: list[NDArray[np.float32]] = []
+        self.width = self.rows = self.duplicates = 0
+        self._limit = limit
+        self._wanted = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
 
-    def take(self, number: int, line: bytes) -> None:
-        """Take the next row, unless it is not wanted or its word is known."""
-        self.rows += 1
-        word, values = self._split(number, line)
-        if word in self._known:
-            self.duplicates += 1
-        elif self._wanted is None or word in self._wanted:
-            self._known.add(word)
-            self.words.append(decoded(word, number, self.path, VectorError))
-            self._pending.append((number, values.decode("latin-1")))
-            if len(self._pending) == _ROWS_AT_ONCE:
-                self._convert()
+    def count(self) -> int:
+        """Go through the file and return how many rows `blocks` gives; numbers are not read.
 
-    def matrix(self) -> NDArray[np.float32]:
-        """All rows taken, (V, D)."""
-        self._convert()
-        return np.concatenate([np.empty((0, self.width), np.float32), *self._blocks])
+        Raises:
+            VectorError: no rows, or a row that is too short, with file and line.
+        """
+        return sum(1 for _ in self._kept())
+
+    def blocks(self) -> Iterator[VectorBlock]:
+        """Give the rows in file order; each call is a pass of its own.
+
+        Raises:
+            VectorError: no rows, a row of the wrong width, or something that is no finite number, with file
+                and line.
+        """
+        pending: list[tuple[int, str, str]] = []
+        for number, word, values in self._kept():
+            pending.append((number, decoded(word, number, self.path, VectorError), values.decode("latin-1")))
+            if len(pending) == _ROWS_AT_ONCE:
+                yield self._block(pending)
+                pending.clear()
+        if pending:
+            yield self._block(pending)
+        if self._limit is None and self._announced not in (None, self.rows):
+            _LOGGER.warning(
+                "%s: the header announces %s rows, the file has %s", self.path, self._announced, self.rows
+            )
+
+    def _kept(self) -> Iterator[tuple[int, bytes, bytes]]:
+        self.rows = self.duplicates = 0
+        known: set[bytes] = set()
+        self._announced, self.width, rows = _opened(_content(self.path), self.path)
+        for number, line in itertools.islice(rows, self._limit):
+            self.rows += 1
+            word, values = self._split(number, line)
+            if word in known:
+                self.duplicates += 1
+            elif self._wanted is None or word in self._wanted:
+                known.add(word)
+                yield number, word, values
 
     def _split(self, number: int, line: bytes) -> tuple[bytes, bytes]:
         body = line.rstrip(b" \r\n")
@@ -144,27 +160,70 @@ class _Reader:
         word, *fields = body.rsplit(b" ", self.width)
         return word, b" ".join(fields)
 
-    def _convert(self) -> None:
-        if not self._pending:
-            return
-        values = [row for _, row in self._pending]
+    def _block(self, pending: list[tuple[int, str, str]]) -> VectorBlock:
+        numbers = [values for _, _, values in pending]
         try:
-            block = np.loadtxt(values, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
+            matrix = np.loadtxt(numbers, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
         except ValueError:
-            block = np.full((len(values), self.width), np.nan, np.float32)
-        if not np.isfinite(block).all():
-            raise self._no_number()
-        self._blocks.append(block)
-        self._pending.clear()
+            matrix = np.full((len(numbers), self.width), np.nan, np.float32)
+        if not np.isfinite(matrix).all():
+            raise self._no_number(pending)
+        return VectorBlock([word for _, word, _ in pending], numbers, matrix)
 
-    def _no_number(self) -> VectorError:
-        for number, row in self._pending:
-            for field in row.split(" "):
+    def _no_number(self, pending: list[tuple[int, str, str]]) -> VectorError:
+        for number, _, values in pending:
+            for field in values.split(" "):
                 if not _is_float32(field):
                     return VectorError(
                         f"found {field!r}, expected a finite number", path=self.path, line=number
                     )
-        return VectorError("found something that is no number", path=self.path, line=self._pending[0][0])
+        return VectorError("found something that is no number", path=self.path, line=pending[0][0])
+
+
+def read_vectors(
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    vocabulary: Collection[str] | None = None,
+    name: str | None = None,
+) -> WordVectors:
+    """Read word vectors; memory is needed for the rows kept, not for the file.
+
+    Args:
+        path: the file.
+        limit: look at the first so many rows only (such files begin with the commonest words).
+        vocabulary: keep only rows that one of these words may be looked up under
+            (`hf_xst.data.words.lookup_forms`).
+        name: name of the vector space, by default the file's, see `space_of`.
+
+    Raises:
+        VectorError: no rows, a row of the wrong width, or something that is no finite number, with file and
+            line.
+        ValueError: a negative limit.
+    """
+    stream = VectorStream(path, limit=limit, words=None if vocabulary is None else all_forms(vocabulary))
+    words: list[str] = []
+    blocks: list[NDArray[np.float32]] = []
+    for block in stream.blocks():
+        words += block.words
+        blocks.append(block.matrix)
+    return WordVectors(
+        words=words,
+        matrix=np.concatenate([np.empty((0, stream.width), np.float32), *blocks]),
+        name=name if name is not None else space_of(path),
+        sha256=sha256_of(path),
+        duplicates=stream.duplicates,
+    )
+
+
+def all_forms(vocabulary: Iterable[str]) -> set[str]:
+    """Return all forms that some words may be looked up under."""
+    return {form for word in vocabulary for form in lookup_forms(word)}
+
+
+def space_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the vector space that a file's name tells: all up to its first dot."""
+    return Path(path).name.partition(".")[0]
 
 
 def _content(path: str | os.PathLike[str]) -> Iterator[NumberedLine]:
@@ -215,7 +274,3 @@ def _is_float32(field: str) -> bool:
     except ValueError:
         return False
     return math.isfinite(value) and abs(value) <= float(np.finfo(np.float32).max) and "_" not in field
-
-
-def _encoded_forms(vocabulary: Collection[str]) -> set[bytes]:
-    return {form.encode("utf-8", "surrogatepass") for word in vocabulary for form in lookup_forms(word)}

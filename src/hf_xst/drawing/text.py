@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
+
+from .script import display_width, has_right_to_left, is_right_to_left, printable
 
 _STEP = 3  # characters from one bracket to the next: the bracket itself, a line, an arrowhead
 _CORNERS = {"first": "┌", "middle": "├", "last": "└"}
+_MIRROR = str.maketrans("┌├└►", "┐┤┘◄")
+_ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
 
 
 def tree_text(
-    words: Sequence[str], heads: Sequence[int], deprels: Sequence[str], upos: Sequence[str] | None = None
+    words: Sequence[str],
+    heads: Sequence[int],
+    deprels: Sequence[str],
+    upos: Sequence[str] | None = None,
+    *,
+    right_to_left: bool | None = None,
 ) -> str:
     """Draw a tree with one line a word: brackets, relation, word, tag.
 
@@ -18,11 +26,15 @@ def tree_text(
     dependent meet; the arrow ends at the relation. Brackets further left are nearer to the root. `┼` is a
     crossing of two lines that do not meet; only trees that are not projective have any.
 
+    A sentence that runs from right to left is drawn as in a mirror, brackets at the right. Its words are
+    isolated (U+2068), so that a terminal that reorders text leaves everything else in its place.
+
     Args:
         words: the words.
         heads: for each word its head, counted from 1; 0 for the root.
         deprels: for each word the relation to its head.
         upos: for each word its tag, if tags shall be shown.
+        right_to_left: the sentence's direction; by default that of most words.
 
     Returns:
         Lines joined by newlines, without a final one; "" for no words.
@@ -30,15 +42,16 @@ def tree_text(
     Raises:
         ValueError: the columns differ in length, or the heads are no tree.
     """
-    _check(words, heads, deprels, upos)
-    depths = _depths(heads)
+    depths = _checked_depths(words, heads, deprels, upos)
+    mirrored = is_right_to_left(words) if right_to_left is None else right_to_left
     canvas = _canvas(heads, _bracket_columns(heads, depths))
     columns = [deprels, words] if upos is None else [deprels, words, upos]
-    padded = [_padded([printable(cell) for cell in column]) for column in columns]
-    return "\n".join(
-        "  ".join(cells).rstrip() if not lines else f"{lines} {'  '.join(cells)}".rstrip()
-        for lines, *cells in zip(canvas, *padded, strict=True)
-    )
+    if mirrored:
+        canvas = [line[::-1].translate(_MIRROR) for line in canvas]
+        columns.reverse()
+    padded = [_padded([isolated(text) for text in column], mirrored) for column in columns]
+    rows = [[lines, "  ".join(cells)] for lines, *cells in zip(canvas, *padded, strict=True)]
+    return "\n".join(" ".join(filter(None, row[::-1] if mirrored else row)).rstrip() for row in rows)
 
 
 def outline_text(
@@ -58,15 +71,14 @@ def outline_text(
     Raises:
         ValueError: the columns differ in length, or the heads are no tree.
     """
-    _check(words, heads, deprels, upos)
-    _depths(heads)
+    _checked_depths(words, heads, deprels, upos)
     dependents = _dependents(heads)
     lines = []
     waiting = [(root, "", "") for root in reversed(dependents[0])]
     while waiting:
         position, prefix, indent = waiting.pop()
         cells = [words[position - 1], *([] if upos is None else [upos[position - 1]]), deprels[position - 1]]
-        lines.append(f"{prefix}{position} {' '.join(printable(cell) for cell in cells)}")
+        lines.append(f"{prefix}{position} {' '.join(map(isolated, cells))}")
         below = dependents[position]
         for child in reversed(below):
             branch, rest = ("└─ ", "   ") if child == below[-1] else ("├─ ", "│  ")
@@ -74,31 +86,37 @@ def outline_text(
     return "\n".join(lines)
 
 
-def printable(text: str) -> str:
-    """Return the text with control characters and line breaks shown as `�`, so that it stays on its line."""
-    return "".join("�" if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+def isolated(text: str) -> str:
+    """Return a text that stays on its line, and in its place where a terminal reorders text."""
+    shown = printable(text)
+    return f"{_ISOLATE}{shown}{_END_OF_ISOLATE}" if has_right_to_left(shown) else shown
 
 
-def display_width(text: str) -> int:
-    """Return how many terminal cells a text takes: 2 for wide East Asian characters, 0 for combining ones."""
-    return sum(_letter_width(letter) for letter in text)
-
-
-def _letter_width(letter: str) -> int:
-    if unicodedata.category(letter) in ("Mn", "Me", "Cf") or "\u1160" <= letter <= "\u11ff":
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
-
-
-def _padded(cells: Sequence[str]) -> list[str]:
+def _padded(cells: Sequence[str], to_the_right: bool) -> list[str]:
     width = max((display_width(cell) for cell in cells), default=0)
-    return [cell + " " * (width - display_width(cell)) for cell in cells]
+    blanks = [" " * (width - display_width(cell)) for cell in cells]
+    return [blank + cell if to_the_right else cell + blank for blank, cell in zip(blanks, cells, strict=True)]
 
 
-def _check(
+def _checked_depths(
     words: Sequence[str], heads: Sequence[int], deprels: Sequence[str], upos: Sequence[str] | None
-) -> None:
-    for name, column in (("heads", heads), ("deprels", deprels), ("upos", upos)):
+) -> list[int]:
+    check_columns(words, heads, deprels=deprels, upos=upos)
+    return _depths(heads)
+
+
+def check_columns(words: Sequence[str], heads: Sequence[int], **columns: Sequence[object] | None) -> None:
+    """Check that every column has a value for each word, and that heads are words or the root.
+
+    Args:
+        words: the words.
+        heads: a column of heads.
+        columns: further columns by name.
+
+    Raises:
+        ValueError: something is wrong; the message says what.
+    """
+    for name, column in ({"heads": heads} | columns).items():
         if column is not None and len(column) != len(words):
             raise ValueError(f"{len(column)} {name} for {len(words)} words; give one for each word.")
     for position, head in enumerate(heads, start=1):

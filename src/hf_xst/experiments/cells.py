@@ -15,7 +15,7 @@ from hf_xst.console import console
 from hf_xst.files import write_text
 
 # Raised when a change of the package changes results, so that kept cells are made anew.
-CODE_VERSION = 1
+CODE_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,12 @@ class Graph:
             kept = self.result(name)
             if kept is None:
                 console.print(f"[bold]cell {place} of {len(names)}[/bold]: {name}")
-                kept = self._make(self.cells[name], results)
+                kept = self.make(self.cells[name], results)
             results[name] = kept
         return results
 
-    def _make(self, cell: Cell, results: Mapping[str, Any]) -> dict[str, Any]:
+    def make(self, cell: Cell, results: Mapping[str, Any]) -> dict[str, Any]:
+        """Make one cell, given the results of those that it needs, and keep its result."""
         work, key = self.work(cell.name), self.keys[cell.name]
         mark = work / "cell.key"
         if work.exists() and (not mark.exists() or mark.read_text() != key):

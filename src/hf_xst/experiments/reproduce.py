@@ -16,6 +16,7 @@ from hf_xst.training.arguments import option, required
 from .cells import Graph, read_records
 from .report import write_report
 from .study import Study
+from .workers import Failed, run_side_by_side
 
 
 @dataclass(kw_only=True)
@@ -28,6 +29,7 @@ class ReproduceArguments:
     only: list[str] = option(
         "Run only cells with these name parts, e.g. B parser/id, and what they need.", []
     )
+    jobs: int = option("Cells made at the same time, each in a process of its own.", 1)
     status: bool = option("Show what is done and what is left, and stop.", False)
     report: str | None = option("Write the report into this folder instead of OUTPUT/report.")
 
@@ -48,6 +50,19 @@ def load_study(config: str, data: str | None) -> Study:
         raise ValueError(f"{config}: {error}; see hf_xst.experiments.study.Study for the entries") from error
 
 
+@dataclass(frozen=True)
+class GraphOf:
+    """Builds the graph of a study's cells, here and in other processes; see `load_study`."""
+
+    config: str
+    data: str | None
+    folder: Path
+
+    def __call__(self) -> Graph:
+        """Build it."""
+        return Graph(load_study(self.config, self.data).cells(), self.folder)
+
+
 def reproduce(arguments: ReproduceArguments) -> None:
     """Run the study's cells that are not there yet and write the report.
 
@@ -56,18 +71,32 @@ def reproduce(arguments: ReproduceArguments) -> None:
 
     Raises:
         ValueError: the configuration or the data folder cannot be used.
+        Failed: cells failed (with `--jobs`); the others were made.
     """
     study = load_study(arguments.config, arguments.data)
     folder = Path(arguments.output or Path("runs") / Path(arguments.config).stem)
-    graph = Graph(study.cells(), folder)
+    make = GraphOf(arguments.config, arguments.data, folder)
+    graph = make()
     if arguments.status:
         show_status(graph, arguments.only)
         return
-    graph.run(arguments.only)
+    try:
+        if arguments.jobs > 1:
+            run_side_by_side(graph, make, arguments.jobs, arguments.only)
+        else:
+            graph.run(arguments.only)
+    except Failed:
+        _report(arguments, study, folder)
+        raise
+    _report(arguments, study, folder)
+
+
+def _report(arguments: ReproduceArguments, study: Study, folder: Path) -> None:
     about = {
         "title": Path(arguments.config).stem,
         "command": f"hf-xst reproduce --config {arguments.config}",
         "notes": study.about,
+        "marks": study.marks,
         "settings": Path(arguments.config).read_text(encoding="utf-8"),
     }
     path = write_report(read_records(folder), Path(arguments.report or folder / "report"), about, study.data)

@@ -4,45 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
-from transformers.utils.generic import ModelOutput
 
 from hf_xst.structures.base import Structure
 
 from .coarse_tags import CoarseTags
 from .configuration import StructuredConfig
+from .output import StructuredOutput as StructuredOutput
+from .readable import ReadableCandidates
 from .word_model import WordModel
 
 Row = Mapping[str, Any]
 _BLANK = "_"
 
 
-@dataclass
-class StructuredOutput(ModelOutput):
-    """What a structured model returns.
-
-    Args:
-        loss: scalar, `losses.sum() / units.sum()`; only with labels.
-        scores: the structure's scores in the shape of the contract (see the structure's class), at least in
-            float32.
-        lengths: (B,) words of each sentence.
-        losses: (B,) supervised loss of each sentence in nats, summed over its units.
-        units: (B,) how many units (words or sentences) each loss counts.
-    """
-
-    loss: Tensor | None = None
-    scores: Tensor | None = None
-    lengths: Tensor | None = None
-    losses: Tensor | None = None
-    units: Tensor | None = None
-
-
-class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-ignore]
+class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-untyped-call, unused-ignore]
     """A model whose output is a distribution over structures of a sentence.
 
     A subclass names its special words, turns states into scores, and translates between best structures,
@@ -52,6 +32,12 @@ class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-i
     structure: ClassVar[type[Structure]]
     label_column: ClassVar[str]
     main_metric: ClassVar[str]
+    added_groups: ClassVar[tuple[int, int]] = (0, 0)
+    """How many groups, at a sentence's start and end, only tie its words to special ones."""
+    annotation_column: ClassVar[str] = "upos"
+    """The column that a model may read beside the words, and that another model can predict for it."""
+    whole: ClassVar[str] = "structure"
+    """What a sentence's structure is called where its log-probability is told."""
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)
@@ -258,12 +244,26 @@ class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-i
     @property
     def input_columns(self) -> tuple[str, ...]:
         """Columns of a prepared row that this model reads."""
-        return ("words", "upos") if self.config.uses_upos else ("words",)
+        return ("words", self.annotation_column) if self.config.uses_upos else ("words",)
 
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """Columns of a prepared row that this model predicts."""
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Say by name what candidates claim about their word, so that it can be given a probability.
+
+        Group i of a sentence is its i-th word's, and the probability of a claim is the mass of the candidates
+        that make it.
+
+        Args:
+            candidates: any shape, indices of candidates.
+
+        Returns:
+            A tensor of this shape for each part of a claim: equal numbers are equal claims.
+        """
+        return {"label": candidates}
 
     @abstractmethod
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:

@@ -218,3 +218,21 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         if push_to_hub and is_main_process:
             # The base class would upload only what it has written itself, so neither words nor tokenizer.
             self.push_to_hub(hub.pop("repo_id", Path(save_directory).name), **hub)
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:  # type: ignore[override]
+        """Put the model on the Hub, searched for what is private; a new repository shows to its owner alone.
+
+        Args:
+            repo_id: USER/NAME.
+            options: those of `PreTrainedModel.push_to_hub`, of which `private` is true unless it is false;
+                `tag`, a name for the commit; and `vocabulary` (`"public"` or `"all"`) and `vectors`, see
+                `hf-xst push --help`.
+
+        Raises:
+            ValueError: something private would go, or the Hub refuses; in one line.
+        """
+        # What may be published is known above this layer: the package's public name finds it.
+        import hf_xst
+
+        publish: Any = hf_xst.push_model
+        return publish(self, repo_id, **options)

@@ -127,7 +127,8 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     )
     train_words: bool = option("Also train the word vectors, as published.", False)
     best: Literal["sources", "pool", "none"] = option(
-        "Whose best structures join the charts: each source's (as published), the pool's, or nobody's.", "sources"
+        "Whose best structures join the charts: each source's (as published), the pool's, or nobody's.",
+        "sources",
     )
     sigma: float | None = option(
         "Narrow the charts to this mass (of charts made with --keep_log_probs and a larger sigma)."
@@ -165,27 +166,58 @@ class PredictArguments(VectorArguments):
     """Annotate sentences with a model."""
 
     model: str = required("The model: a folder or Hub id.")
-    input: str = required("CoNLL-U, tokenised lines (.txt) or JSON lines, gzipped or not; - for stdin.")
-    output: str = option("CoNLL-U file, gzipped by its name; - for stdout.", "-")
+    input: list[str] = required(
+        "Files of CoNLL-U, tokenised lines (.txt), JSON lines or, with --format raw, running text; gzipped or "
+        "not; - for stdin."
+    )
+    output: str = option(
+        "The file, gzipped by its name; - for stdout. Until it is complete it is called NAME.part.SUFFIX.",
+        "-",
+    )
+    to: Literal["conllu", "jsonl", "trees"] | None = option(
+        "What is written: CoNLL-U, JSON lines, or trees drawn in characters; by default by the output's name "
+        "(.jsonl, .txt), else CoNLL-U."
+    )
     revision: str | None = option("Revision of the model on the Hub.")
-    format: Literal["conllu", "text", "jsonl"] | None = option(
+    format: Literal["conllu", "text", "jsonl", "raw"] | None = option(
         "Format of the input, if its name does not say it; of stdin conllu."
     )
     tagger: str | None = option(
-        "A tagger to run first; without it the one in MODEL/tagger, if the model needs it."
+        "A tagger to run first; without it the one in MODEL/tagger, if the model needs it; `none` takes the "
+        "input's tags."
     )
+    decoding: Literal["best", "minimum-risk"] = option(
+        "The most probable structure, or that with the most right parts to be expected.", "best"
+    )
+    confidence: bool = option(
+        "Also write probabilities: in MISC (HeadProb, LabelProb, ArcProb, TagProb) and of the whole sentence.",
+        False,
+    )
+    kbest: int = option("Also write the so many most probable structures, as comments or in JSON.", 0)
+    max_words: int = option(
+        "Longest sentence that is annotated; what scores need grows with the square of the length.", 500
+    )
+    too_long: Literal["skip", "error"] = option(
+        "Leave longer sentences without annotation, with a comment, or stop.", "skip"
+    )
+    resume: bool = option("Go on with what an interrupted run has left of the output.", False)
     batch_words: int = option("Words of a batch, padding included.", 2000)
 
 
 @dataclass(kw_only=True)
 class VoteArguments(OutputArguments, TextArguments, VectorArguments):
-    """Combine source models without training: majority vote, or the pool decoded as it stands."""
+    """Combine source models without training."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    rule: Literal["majority", "pool"] = option(
-        "Majority vote, or the best structure of the pool.", "majority"
+    rule: Literal["majority", "pool", "linear", "grouped", "truth"] = option(
+        "Majority vote; the best structure of the logarithmic pool, of the linear one, or of the logarithmic "
+        "one with weights by group; or truth inference over the labels of all words.",
+        "majority",
     )
-    floor: float = option("For the pool: added to every marginal probability before the logarithm.", 1e-9)
-    weights: str | None = option("For the pool: YAML file with a weight for each source by name.")
+    floor: float = option(
+        "For logarithmic pools: added to every marginal probability before the logarithm.", 1e-9
+    )
+    weights: str | None = option("For pool and linear: YAML file with a weight for each source by name.")
+    grouped_weights: str | None = option("For grouped: the file that learn-weights --grouped wrote.")
     split: str = option("Which part of the treebank.", "test")
     batch_words: int = option("Words of a batch, padding included.", 2000)

@@ -135,9 +135,10 @@ class FrozenStates:
         with progress("encoding words", len(todo)) as advance:
             while start < len(todo):
                 keys = todo[start : start + max(1, batch_words // len(missing[todo[start]]))]
-                found = encode(model, [missing[key] for key in keys])
+                # One copy from the device for the whole batch: a copy for each sentence would wait each time.
+                found = encode(model, [missing[key] for key in keys]).half().cpu()
                 for key, state in zip(keys, found, strict=True):
-                    self._states[key] = state[: len(missing[key])].half().cpu().clone()
+                    self._states[key] = state[: len(missing[key])].clone()
                 advance(len(keys))
                 start += len(keys)
 

@@ -46,15 +46,18 @@ def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> di
             hint = f"; is {' or '.join(near)} meant?" if near else ""
             raise ValueError(f"found {pair!r}, but there is no setting {key!r}{hint}")
         try:
-            found[key] = _number(yaml.safe_load(value))
+            found[key] = _read(value)
         except yaml.YAMLError as error:
             raise ValueError(f"cannot read the value of {pair!r} as YAML: {error}") from error
     return found
 
 
-def _number(value: Any) -> Any:
-    # YAML 1.1 reads 1e-4, which has no point, as a string.
-    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
+def _read(text: str) -> Any:
+    value = yaml.safe_load(text)
+    # YAML 1.1 reads `no` as false, but it is the name of a strategy here, and 1e-4, without a point, as a string.
+    if isinstance(value, bool) and text.lower() not in ("true", "false"):
+        return text
+    return float(text) if isinstance(value, str) and _EXPONENT.fullmatch(text) else value
 
 
 def training_arguments(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset
@@ -21,11 +20,11 @@ from hf_xst.data import (
     treebank_files,
 )
 from hf_xst.data.folders import canonical_split
-from hf_xst.models.base import Row, StructuredModel
 
+from .annotation import load_annotator as load_annotator
+from .annotation import model_identity
 from .arguments import TextArguments, VectorArguments
 from .inference import WINDOW, predict_rows
-from .sources import ready_model, weights_digest
 from .trainer import GOLD
 
 _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")
@@ -145,30 +144,6 @@ def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
     return digest.hexdigest()
 
 
-def load_annotator(path: str, vectors: WordVectors | None = None) -> StructuredModel:
-    """Load a model whose predictions stand in for an input column of another model.
-
-    Raises:
-        ValueError: there is no model, or it predicts something else than coarse tags.
-    """
-    model = ready_model(path, vectors=vectors)
-    if model.columns != ("upos",):
-        raise ValueError(
-            f"--tagger {path} predicts {' and '.join(model.columns)}; expected a model of coarse tags (upos)"
-        )
-    return model
-
-
-def annotated(
-    rows: Iterable[Row], annotator: StructuredModel, batch_words: int = 2000
-) -> Iterator[dict[str, Any]]:
-    """Put another model's predictions in the place of the columns that it predicts, row by row."""
-    stream = iter(rows)
-    while block := list(islice(stream, WINDOW)):
-        for row, columns in zip(block, predict_rows(annotator, block, batch_words=batch_words), strict=True):
-            yield {**row, **columns}
-
-
 def annotate(
     dataset: Dataset, annotator: str | None, vectors: WordVectors | None, *, keep_gold: bool = False
 ) -> Dataset:
@@ -185,17 +160,8 @@ def annotate(
     if annotator is None:
         return dataset
     model = load_annotator(annotator, vectors)
-    space = None if vectors is None else vectors.sha256
-    identity = json.dumps(
-        [
-            weights_digest(model),
-            str(model.config),
-            space,
-            content_hash(dataset),
-            keep_gold,
-            dataset.column_names,
-        ]
-    )
+    about = [*model_identity(model, vectors), content_hash(dataset), keep_gold, dataset.column_names]
+    identity = json.dumps(about)
     kept = {GOLD + column: dataset.features[column] for column in model.columns if keep_gold}
 
     def predict(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:

@@ -11,13 +11,16 @@ from pathlib import Path
 import torch
 import yaml
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel
 from transformers.utils import CONFIG_NAME
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.data import WordVectors
+from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
+from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.vector_table import VectorTable
+from hf_xst.remote import located, reason
 from hf_xst.structures.base import Structure
 
 from .frozen import WordStates, shared_encoders
@@ -72,37 +75,56 @@ class SourceSpec:
 def load_model(path: str, revision: str | None = None, vectors: WordVectors | None = None) -> StructuredModel:
     """Load a structured model and give it a target language's word vectors where it reads words by vectors.
 
+    Args:
+        path: a folder, or a Hub id with or without `@REVISION`.
+        revision: the revision, if it is not part of the id.
+        vectors: the language's word vectors.
+
     Raises:
         ValueError: there is no model, what is there is no structured model, or its vectors are of another
             space.
     """
-    folder = Path(path)
-    if folder.is_dir() and not (folder / CONFIG_NAME).is_file():
-        raise ValueError(_no_model(path, revision))
+    name, revision = located(path, revision)
+    hub = {"revision": revision} if revision else {}
+    if Path(name).is_dir() and not (Path(name) / CONFIG_NAME).is_file():
+        raise ValueError(_no_model(name, revision))
     try:
-        model = AutoModel.from_pretrained(path, **({"revision": revision} if revision else {}))
+        # The configuration first: nothing of another kind of model is fetched, and no code of others run.
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **hub)
     except OSError as error:
-        raise ValueError(_no_model(path, revision)) from error
-    if not isinstance(model, StructuredModel):
-        raise ValueError(
-            f"{path} holds a {type(model).__name__}; expected a parser or tagger saved by this package"
-        )
+        raise ValueError(_no_model(name, revision, error)) from error
+    except ValueError as error:
+        raise ValueError(_other_model(name, "a model of an unknown type")) from error
+    if not isinstance(config, StructuredConfig):
+        raise ValueError(_other_model(name, f"a model of the type {config.model_type}"))
+    try:
+        model: StructuredModel = AutoModel.from_pretrained(name, use_safetensors=True, **hub)
+    except OSError as error:
+        raise ValueError(_no_model(name, revision, error)) from error
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
     return model
 
 
-def _no_model(path: str, revision: str | None) -> str:
+def _other_model(path: str, what: str) -> str:
+    return f"{path} holds {what}; expected a parser or tagger saved by this package"
+
+
+def _no_model(path: str, revision: str | None, error: Exception | None = None) -> str:
     if Path(path).is_dir():
+        pickled = sorted(file.name for file in Path(path).glob("pytorch_model*.bin"))
+        if pickled:
+            return (
+                f"the folder {path} holds pickled weights ({pickled[0]}), which are not read, since they can "
+                "run any program; ask for the model in safetensors form"
+            )
         return (
             f"the folder {path} holds no whole model: config.json and model.safetensors are needed, which "
             "train-source and transfer write when they end"
         )
     at = f" at the revision {revision}" if revision else ""
-    return (
-        f"no model {path}{at}: it is neither a folder on this machine nor within reach on the Hub; "
-        "check the spelling, and for the Hub the network, the login and HF_HUB_OFFLINE"
-    )
+    why = "" if error is None else f": {reason(error, path, revision=revision)}"
+    return f"no model {path}{at}: it is neither a folder on this machine nor within reach on the Hub{why}"
 
 
 def ready_model(
@@ -114,7 +136,11 @@ def ready_model(
 
 
 def weights_digest(model: StructuredModel) -> str:
-    """Identify a model by the SHA-256 of its parameters (not of its word vectors, which are exchanged)."""
+    """Identify a model by the SHA-256 of its parameters.
+
+    Word vectors that are trained are parameters of the model, and count. Frozen ones are exchanged for those
+    of the language that is read, and do not: the model stays the same.
+    """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.named_parameters()):
         digest.update(name.encode())
@@ -186,6 +212,27 @@ class SourcePool:
         """Return each source's distribution over the structures of a batch of rows, on one device."""
         return [source.distribution(rows) for source in self.sources]
 
+    def gold_candidates(self, rows: Sequence[Row], like: Structure) -> Tensor:
+        """Return the gold candidates of a batch over the common alphabet: (B, G), -1 where it lacks a label.
+
+        Args:
+            rows: B rows with gold.
+            like: a distribution over the batch's structures.
+
+        Raises:
+            ValueError: the rows hold no gold.
+        """
+        model = self.sources[0].model
+        missing = [column for column in model.columns if column not in rows[0]]
+        if missing:
+            raise ValueError(
+                f"sentence {rows[0].get('sent_id', '?')} has no column {' and '.join(missing)}; expected "
+                "rows with gold, as prepared from a treebank"
+            )
+        labels = model.encode_gold(rows, self.names).to(like.scores.device)
+        lengths = torch.tensor([len(row["words"]) for row in rows], device=like.scores.device)
+        return like.candidates(model.gold_best(labels, lengths, self.names))
+
     def weights(self, by_name: Mapping[str, float] | None) -> list[float] | None:
         """Put weights by name in the order of the sources.
 
@@ -210,15 +257,21 @@ def read_weights(path: str) -> dict[str, float]:
     Raises:
         ValueError: the file has another form.
     """
+    # Read as text: to YAML itself a source called `no` is a truth value.
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        if isinstance(content, dict) and isinstance(content.get("weights"), dict):
+            content = content["weights"]
+        if not isinstance(content, dict):
+            raise ValueError(f"found {str(content)[:80]!r}")
+        return {name: float(weight) for name, weight in content.items()}
+    except (yaml.YAMLError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line ({error})") from error
-    if isinstance(content, dict) and "weights" in content:
-        content = content["weights"]
-    if not isinstance(content, dict) or not all(type(value) in (int, float) for value in content.values()):
-        raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line, found {str(content)[:80]!r}")
-    return {str(name): float(weight) for name, weight in content.items()}
+
+
+def write_weights(path: str | Path, weights: Mapping[str, float]) -> None:
+    """Write a weights file as `read_weights` reads it."""
+    write_text(path, yaml.safe_dump(dict(weights), sort_keys=False, allow_unicode=True))
 
 
 def joint_names(models: Sequence[StructuredModel]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -83,6 +84,49 @@ class StructuredTrainer(Trainer):
         """The model without what wraps it for training."""
         model: StructuredModel = self.accelerator.unwrap_model(self.model)
         return model
+
+    # -- on the Hub -----------------------------------------------------------------------------------
+
+    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
+        """Note the repository's name; it is made by the first push, which knows who may see it."""
+        folder = Path(str(self.args.output_dir)).absolute()
+        self.hub_model_id: Any = self.args.hub_model_id or folder.name
+        self.push_in_progress = None
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        private: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Put the model on the Hub, and nothing else of the output folder; see the model's `push_to_hub`.
+
+        Args:
+            commit_message: of the commit.
+            blocking: there is no other way; kept for the Trainer's own calls.
+            token: in the place of `hub_token`.
+            revision: in the place of `hub_revision`.
+            private: in the place of `hub_private_repo`; true unless one of them is false.
+            kwargs: further options of the model's `push_to_hub`.
+        """
+        if self.hub_model_id is None:
+            self.init_hf_repo()
+        if not self.is_world_process_zero():
+            return None
+        return self.bare_model.push_to_hub(
+            str(self.hub_model_id),
+            commit_message=commit_message,
+            token=token or self.args.hub_token,
+            revision=revision or self.args.hub_revision,
+            private=self.args.hub_private_repo if private is None else private,
+            **kwargs,
+        )
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        """Leave checkpoints here: they hold the optimizer's state and pickled arguments."""
 
     # -- data -----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from hf_xst.structures import DependencyTreeCRF
 
 from ..base import Row, StructuredModel, StructuredOutput
 from ..precision import at_least_single
+from ..readable import Readable
 from .configuration import BiaffineParserConfig
 
 
@@ -81,6 +82,7 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
     leading, trailing = 1, 0
     label_column = "deprel"
     main_metric = "las"
+    whole = "tree"
 
     def __init__(self, config: BiaffineParserConfig) -> None:
         super().__init__(config)
@@ -171,6 +173,26 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
     def columns(self) -> tuple[str, ...]:
         """The columns `head` (int, 0 for the root) and `deprel`."""
         return ("head", "deprel")
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Name the head whatever the label, the label whatever the head, and the arc, which is both."""
+        labels = len(self.names)
+        return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """Name each word's allowed heads, and beside each the labels that its arc may have."""
+        nodes = ["0 (root)", *(f"{place} {word}" for place, word in enumerate(words, start=1))]
+        columns: Readable = {"allowed_heads": [], "allowed_labels": []}
+        for group in allowed:
+            by_head: dict[int, list[str]] = {}
+            for candidate in sorted(group):
+                by_head.setdefault(candidate // len(names), []).append(names[candidate % len(names)])
+            columns["allowed_heads"].append([nodes[head] for head in by_head])
+            columns["allowed_labels"].append(["|".join(labels) for labels in by_head.values()])
+        return columns
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
         """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations."""

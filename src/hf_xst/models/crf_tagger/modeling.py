@@ -12,6 +12,7 @@ from hf_xst.structures import LinearChainCRF
 
 from ..base import Row, StructuredModel, StructuredOutput
 from ..precision import at_least_single
+from ..readable import Readable
 from .configuration import BOUNDARIES, CrfTaggerConfig
 
 
@@ -29,6 +30,8 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     leading, trailing = 1, 1
     label_column = "upos"
     main_metric = "accuracy"
+    whole = "tags"
+    added_groups = (1, 1)
 
     def __init__(self, config: CrfTaggerConfig) -> None:
         super().__init__(config)
@@ -104,6 +107,21 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     def columns(self) -> tuple[str, ...]:
         """The one column that holds the tags."""
         return (self.config.column,)
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Name the tag of the pair's second position: the i-th pair ends at the i-th word."""
+        return {"tag": candidates % len(self.names)}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """Name each word's allowed tags: those that an allowed pair ends in and another one goes on from."""
+        tags = len(names)
+        into = [{pair % tags for pair in group} for group in allowed[:-1]]
+        onwards = [{pair // tags for pair in group} for group in allowed[1:]]
+        both = [sorted(left & right) for left, right in zip(into, onwards, strict=True)]
+        return {"allowed_tags": [[names[tag] for tag in found] for found in both]}
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
         """Return (B, N): tag index of each word, -1 for padding and unknown tags."""

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, load_dataset
-from huggingface_hub import hf_hub_download
+from huggingface_hub import snapshot_download
 
 from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.data import WordVectors
 from hf_xst.files import write_text
 from hf_xst.models.base import StructuredModel
+from hf_xst.remote import HUB_ERRORS, located, reason
 
 from ..arguments import BuildChartsArguments
 from ..building import BuildCounts, ChartMaker, ChartSettings, build_shards
@@ -137,11 +138,14 @@ def _report(counts: BuildCounts) -> None:
 def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[str, Any]]:
     """Load charts and their provenance from a folder or the Hub.
 
+    Args:
+        path: a folder, or a data set's id with or without `@REVISION`.
+        revision: the revision, if it is not part of the id.
+
     Raises:
         ValueError: there are no charts, some are missing, or their format is newer than this package.
     """
-    folder = Path(path)
-    rows, place = _local_charts(folder) if folder.is_dir() else _hub_charts(path, revision)
+    rows, place = _local_charts(Path(path) if Path(path).is_dir() else _fetched(path, revision), path)
     provenance: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     if provenance["format_version"] > FORMAT_VERSION:
         raise ValueError(
@@ -157,23 +161,25 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[s
     return rows, provenance
 
 
-def _local_charts(folder: Path) -> tuple[Dataset, Path]:
+def _local_charts(folder: Path, name: str) -> tuple[Dataset, Path]:
     place = folder / PROVENANCE
     files = sorted(str(file) for file in (folder / "data").glob("train-*.parquet"))
     if not place.exists() or not files:
         lacking = PROVENANCE if not place.exists() else "data/train-*.parquet"
         raise ValueError(
-            f"{folder} has no {lacking}: build-charts has not ended there (repeat it), or it holds no charts"
+            f"{name} has no {lacking}: build-charts has not ended there (repeat it), or it holds no charts"
         )
     return load_dataset("parquet", data_files={"train": files}, split="train"), place
 
 
-def _hub_charts(path: str, revision: str | None) -> tuple[Dataset, Path]:
+def _fetched(path: str, revision: str | None) -> Path:
+    """Bring a data set's charts from the Hub, or from the cache if the Hub is out of reach."""
+    name, revision = located(path, revision)
+    wanted = [PROVENANCE, "data/train-*.parquet"]
     try:
-        place = Path(hf_hub_download(path, PROVENANCE, repo_type="dataset", revision=revision))
-        return load_dataset(path, revision=revision, split="train"), place
-    except (OSError, ValueError) as error:
+        return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted))
+    except HUB_ERRORS as error:
+        why = reason(error, name, "dataset", revision)
         raise ValueError(
-            f"no charts {path}: it is neither a folder on this machine nor a data set with charts within "
-            "reach on the Hub; check the spelling, and for the Hub the network, the login and HF_HUB_OFFLINE"
+            f"no charts {path}: it is neither a folder on this machine nor within reach on the Hub: {why}"
         ) from error

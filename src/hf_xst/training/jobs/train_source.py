@@ -49,7 +49,7 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     train, dev, notes = _data(arguments)
     model = _fresh_model(arguments, train)
     if arguments.tagger is not None:
-        if set(model.columns) <= {"upos"}:
+        if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
         vectors = read_word_vectors(arguments)
         train = annotate(train, arguments.tagger, vectors)

@@ -46,11 +46,11 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     use = ChartUse(arguments.best, arguments.sigma, arguments.soft)
     charts, provenance = load_charts(arguments.charts)
     vectors = read_word_vectors(arguments)
-    model = _start(arguments, provenance, vectors)
+    model = starting_model(arguments, provenance, vectors)
     l2 = _pull_strength(arguments, provenance)
     if arguments.train_words:
         model.train_word_vectors()
-    dev = _development(arguments, model, vectors)
+    dev = development_part(arguments, model, vectors)
     settings = _settings(arguments, folder, provenance, evaluates=dev is not None)
     say_if_alone(settings.world_size)
     states = kept_states(model, arguments, [charts, dev])
@@ -103,8 +103,7 @@ def _settings(
         arguments,
         arguments.seed,
         learning_rate=rate,
-        # --updates has a default, so --epochs must win where it is given.
-        max_steps=-1 if arguments.epochs is not None or arguments.updates is None else arguments.updates,
+        max_steps=updates_of(arguments),
         eval_strategy="steps" if evaluates else "no",
         eval_steps=arguments.eval_every,
         save_strategy="steps",
@@ -112,9 +111,19 @@ def _settings(
     )
 
 
-def _start(
+def updates_of(arguments: TransferArguments) -> int:
+    """Return the number of updates, or -1 where epochs count: they win, for `--updates` has a default."""
+    return -1 if arguments.epochs is not None or arguments.updates is None else arguments.updates
+
+
+def starting_model(
     arguments: TransferArguments, provenance: dict[str, Any], vectors: WordVectors | None
 ) -> StructuredModel:
+    """Load the model that training starts from, or make a fresh one.
+
+    Raises:
+        ValueError: the charts and the start do not fit, or `--start none` lacks what it needs.
+    """
     if arguments.start != "none":
         model = load_model(arguments.start, arguments.start_revision, vectors)
     else:
@@ -140,9 +149,10 @@ def _pull_strength(arguments: TransferArguments, provenance: dict[str, Any]) -> 
     return published if arguments.l2 is None else arguments.l2
 
 
-def _development(
+def development_part(
     arguments: TransferArguments, model: StructuredModel, vectors: WordVectors | None
 ) -> Dataset | None:
+    """Load the rows that give development scores, if a treebank is given."""
     if arguments.treebank is None:
         return None
     rows, note = gold_rows(arguments.treebank, arguments.split, arguments.data, model.columns, faulty="skip")

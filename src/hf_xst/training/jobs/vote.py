@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset
+from torch import Tensor
 
-from hf_xst.charts import pool
+from hf_xst.charts import (
+    GroupedWeights,
+    infer_truth,
+    linear_opinion_pool,
+    log_opinion_pool,
+    stacked_log_marginals,
+)
 from hf_xst.data import write_conllu
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
+from hf_xst.structures.base import Structure
 
 from ..arguments import VoteArguments
 from ..inference import in_batches
 from ..runs import RunFolder, say, summary
 from ..sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model
+
+Columns = dict[str, list[Any]]
+Answers = list[list[str]]
+"""Of a sentence: by source, a label for each word."""
+RULES = ("majority", "pool", "linear", "grouped", "truth")
 
 
 def vote(arguments: VoteArguments) -> dict[str, Any]:
@@ -31,10 +47,11 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
         The scores; empty for unlabelled text.
 
     Raises:
-        ValueError: the sources, their weights or the sentences do not fit.
+        ValueError: the sources, their weights or the sentences do not fit, or not the rule.
     """
     by_name = read_weights(arguments.weights) if arguments.weights else None
     specs = SourceSpec.parse_all(arguments.sources)
+    grouped = _grouped(arguments, [spec.name for spec in specs])
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
     sources = SourcePool(models, joint_names(list(models.values())))
@@ -43,7 +60,9 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     gold, note = _rows(arguments, columns)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
-    found = combined(sources, rows, arguments.rule, weights, arguments.floor, arguments.batch_words)
+    found = combined(
+        sources, rows, arguments.rule, weights, arguments.floor, arguments.batch_words, grouped=grouped
+    )
     folder = RunFolder(arguments.output, arguments)
     folder.begin()
     write_conllu(
@@ -68,29 +87,112 @@ def combined(
     weights: Sequence[float] | None = None,
     floor: float = 1e-9,
     batch_words: int = 2000,
-) -> list[dict[str, list[Any]]]:
+    *,
+    grouped: GroupedWeights | None = None,
+) -> list[Columns]:
     """Return the ensemble's own structure for each row as columns.
 
     Args:
         sources: the source models over the union of their labels.
         rows: prepared rows.
-        rule: `"majority"` (votes on substructures) or `"pool"` (best structure under the pooled marginals).
-        weights: of the pool.
-        floor: of the pool.
+        rule: `"majority"` (votes on substructures), `"pool"` or `"linear"` (best structure under the pooled
+            marginals), `"grouped"` (that of the logarithmic pool with weights by group), or `"truth"` (truth
+            inference over the labels of all words, for models of one label a word).
+        weights: of the pools, in the order of the sources.
+        floor: of the logarithmic pools.
         batch_words: see `hf_xst.training.inference`.
-    """
+        grouped: weights by group, for their rule.
 
-    def run(batch: list[Row]) -> list[dict[str, list[Any]]]:
-        distributions = sources.distributions(batch)
-        if rule == "majority":
-            first = distributions[0]
-            best = first.majority_of([each.best() for each in distributions], first.lengths, **first.options)
-        else:
-            best = pool(distributions, weights, floor).best()
+    Raises:
+        ValueError: there is no such rule, it needs weights by group, or it does not fit the models.
+    """
+    if rule not in RULES:
+        raise ValueError(f"the rule is {rule!r}; expected one of {', '.join(RULES)}")
+    if rule == "truth":
+        return _inferred(sources, rows, batch_words)
+    choose = _majority if rule == "majority" else _decoding(_opinion(rule, weights, floor, grouped))
+
+    def run(batch: list[Row]) -> list[Columns]:
         lengths = torch.tensor([len(row["words"]) for row in batch])
+        best = choose(sources.distributions(batch))
         return sources.sources[0].model.decode(best, lengths, sources.names)
 
     return list(in_batches(rows, run, batch_words))
+
+
+Opinion = Callable[[Tensor, Tensor], Tensor]
+"""Takes log-marginals (S, B, G, C) and what is valid (B, G, C); returns pooled log-probabilities."""
+
+
+def _opinion(
+    rule: str, weights: Sequence[float] | None, floor: float, grouped: GroupedWeights | None
+) -> Opinion:
+    if rule == "pool":
+        return lambda marginals, valid: log_opinion_pool(marginals, weights, floor, valid=valid)
+    if rule == "linear":
+        return lambda marginals, valid: linear_opinion_pool(marginals, weights, valid=valid)
+    if grouped is None:
+        raise ValueError("the rule grouped needs weights by group, which learn-weights --grouped finds")
+    return lambda marginals, valid: log_opinion_pool(
+        marginals, grouped.weights(marginals), floor, valid=valid
+    )
+
+
+def _decoding(opinion: Opinion) -> Callable[[list[Structure]], Any]:
+    def choose(distributions: list[Structure]) -> Any:
+        first = distributions[0]
+        pooled = opinion(stacked_log_marginals(distributions), first.valid)
+        return first.with_scores(first.part_view(pooled)).best()
+
+    return choose
+
+
+def _majority(distributions: list[Structure]) -> Any:
+    first = distributions[0]
+    return first.majority_of([each.best() for each in distributions], first.lengths, **first.options)
+
+
+def _inferred(sources: SourcePool, rows: Dataset | Sequence[Row], batch_words: int) -> list[Columns]:
+    """Let the labels that all sources give to all words tell how far each source can be trusted."""
+    model = sources.sources[0].model
+    if len(model.columns) > 1:
+        raise ValueError(
+            f"the rule truth is for models of one label a word; these predict {' and '.join(model.columns)}, "
+            "which must agree within a sentence: use majority, pool or linear"
+        )
+    (column,) = model.columns
+
+    def run(batch: list[Row]) -> list[Answers]:
+        lengths = torch.tensor([len(row["words"]) for row in batch])
+        found = [model.decode(each.best(), lengths, sources.names) for each in sources.distributions(batch)]
+        return [[columns[column] for columns in sentence] for sentence in zip(*found, strict=True)]
+
+    answers = list(in_batches(rows, run, batch_words))
+    labels = iter(_true_labels(answers))
+    return [{column: list(islice(labels, len(by_source[0])))} for by_source in answers]
+
+
+def _true_labels(answers: Sequence[Answers]) -> Iterator[str]:
+    """Give the likeliest label of each word of all sentences."""
+    by_source = [list(chain.from_iterable(labels)) for labels in zip(*answers, strict=True)]
+    names = sorted(set(chain.from_iterable(by_source)))
+    place = {name: index for index, name in enumerate(names)}
+    predictions = torch.tensor([[place[label] for label in labels] for labels in by_source])
+    best = infer_truth(predictions, len(names)).argmax(1).tolist() if names else []
+    return (names[index] for index in best)
+
+
+def _grouped(arguments: VoteArguments, names: Sequence[str]) -> GroupedWeights | None:
+    if arguments.grouped_weights is None:
+        return None
+    path = Path(arguments.grouped_weights)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"found {str(content)[:80]!r}")
+        return GroupedWeights.from_names(content, names)
+    except ValueError as error:
+        raise ValueError(f"{path}: expected what learn-weights --grouped writes ({error})") from error
 
 
 def _rows(arguments: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]:

@@ -1,0 +1,85 @@
+"""Drawings as objects: shown as a picture in a notebook, as text in a shell, saved as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from hf_xst.files import write_text
+
+from .markup import FONTS, element, standalone
+from .script import is_right_to_left
+from .svg import dependency_svg
+from .text import tree_text
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture of a sentence in both forms.
+
+    Attributes:
+        svg: the picture.
+        text: the same for a terminal.
+        right_to_left: whether a picture that is too wide shows its right end first.
+    """
+
+    svg: str
+    text: str
+    right_to_left: bool = False
+
+    @classmethod
+    def tree(
+        cls,
+        words: Sequence[str],
+        heads: Sequence[int],
+        labels: Sequence[str],
+        *,
+        upos: Sequence[str] | None = None,
+        confidence: Sequence[float] | None = None,
+        title: str | None = None,
+    ) -> Drawing:
+        """Draw a dependency tree; see `dependency_svg` and `tree_text`.
+
+        Raises:
+            ValueError: the columns differ in length, or the heads are no tree.
+        """
+        text = tree_text(words, heads, labels, upos)
+        svg = dependency_svg(words, heads, labels, upos=upos, confidence=confidence, title=title)
+        return cls(svg, text, is_right_to_left(words))
+
+    def _repr_html_(self) -> str:
+        return scrolling(self.svg, self.right_to_left)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file with colours of its own, for light and dark pages."""
+        write_text(path, standalone(self.svg))
+
+
+def scrolling(svg: str, right_to_left: bool = False) -> str:
+    """Put a picture into a box that scrolls sideways where the page is narrower."""
+    return element("div", svg, style="overflow-x:auto;max-width:100%", dir="rtl" if right_to_left else "ltr")
+
+
+def html_page(drawings: Iterable[tuple[str, Drawing]], title: str) -> str:
+    """Write a whole page of named drawings.
+
+    Args:
+        drawings: a heading and a drawing each.
+        title: of the page.
+    """
+    sections = "".join(
+        f"<section><h2>{escape(name)}</h2>{drawing._repr_html_()}</section>\n" for name, drawing in drawings
+    )
+    style = (
+        f":root{{color-scheme:light dark;font-family:{FONTS}}}body{{margin:1.5rem}}"
+        "h1{font-size:1.2rem}h2{font-size:.9rem;font-weight:normal;opacity:.75}"
+    )
+    return (
+        f'<!doctype html>\n<html>\n<head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n{sections}</body>\n</html>\n"
+    )

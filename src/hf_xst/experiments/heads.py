@@ -1,0 +1,75 @@
+"""Models of a study without the frozen weights that they share: these are kept once, in one file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+
+from hf_xst.files import write_text, written_aside
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.training.sources import load_model
+
+ENCODER_PREFIX = "encoder.words.model."
+OWN = "own.safetensors"
+SHARED = "frozen.safetensors"
+
+
+def share_frozen(folder: Path, store: Path) -> None:
+    """Split a saved model's weights into its own and the frozen ones of its encoder, kept once in a store.
+
+    The folder stays what `from_pretrained` reads: an index names both files, and that of the frozen weights
+    is a link to the store's. A model without a pretrained encoder, or split before, is left as it is.
+
+    Args:
+        folder: of a saved model.
+        store: where the frozen weights are, by their hash; on the same file system.
+    """
+    whole = folder / SAFE_WEIGHTS_NAME
+    if not whole.exists():
+        return
+    names = _frozen_names(folder)
+    if not names:
+        return
+    with safe_open(whole, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118: it is no mapping
+    frozen = {name: tensor for name, tensor in tensors.items() if name in names}
+    own = {name: tensor for name, tensor in tensors.items() if name not in names}
+    kept = store / f"frozen-{_digest(frozen)}.safetensors"
+    if not kept.exists():
+        with written_aside(kept) as aside:
+            save_file(frozen, aside, {"format": "pt"})
+    with written_aside(folder / OWN) as aside:
+        save_file(own, aside, {"format": "pt"})
+    (folder / SHARED).unlink(missing_ok=True)
+    os.link(kept, folder / SHARED)
+    places = dict.fromkeys(own, OWN) | dict.fromkeys(frozen, SHARED)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(places.items()))}
+    write_text(folder / SAFE_WEIGHTS_INDEX_NAME, json.dumps(index, indent=1) + "\n")
+    whole.unlink()
+
+
+def _frozen_names(folder: Path) -> set[str]:
+    words = load_model(str(folder)).encoder.words
+    if not isinstance(words, PretrainedWords):
+        return set()
+    return {
+        f"{ENCODER_PREFIX}{name}"
+        for name, parameter in words.model.named_parameters()
+        if not parameter.requires_grad
+    }
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,7 @@
+"""Reports of studies: tables and plots made from the cells' JSON alone, beside the published numbers."""
+
+from __future__ import annotations
+
+from .write import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,98 @@
+"""The command `hf-xst report`: a study's report again, from its cells alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hf_xst.console import console
+from hf_xst.training.arguments import option, required
+
+from ..cells import read_records
+from ..study import Study
+from .reading import Records
+from .write import RESULTS, write_report
+
+
+@dataclass(kw_only=True)
+class ReportArguments:
+    """Write a study's tables and plots from its cells, without any model."""
+
+    cells: str = required("The study's folder (which holds cells/), or a results.json of an earlier report.")
+    output: str = required("Folder of the report.")
+    config: str | None = option("The study's YAML file: its notes, marks and settings go into the report.")
+    title: str | None = option("Title; by default the configuration's or the folder's name.")
+    data: str | None = option("Data folder; file names are reported as they are below it.")
+
+
+def report(arguments: ReportArguments) -> None:
+    """Write the report.
+
+    Args:
+        arguments: see the class.
+
+    Raises:
+        ValueError: there are no cells, or the file holds something else.
+    """
+    records, about = read_cells(Path(arguments.cells))
+    if arguments.config is not None:
+        about |= about_study(Path(arguments.config))
+    if arguments.title is not None:
+        about["title"] = arguments.title
+    data = None if arguments.data is None else Path(arguments.data)
+    console.print(f"report: {write_report(records, Path(arguments.output), about, data)}", highlight=False)
+
+
+def read_cells(path: Path) -> tuple[Records, dict[str, Any]]:
+    """Read records by name, and what the report begins with.
+
+    Args:
+        path: a folder that holds `cells/`, that folder itself, a report's folder, or its `results.json`.
+
+    Raises:
+        ValueError: there are no cells, or the file holds something else.
+    """
+    file = path / RESULTS if (path / RESULTS).is_file() else path
+    if file.is_file():
+        return _read_file(file)
+    folder = path.parent if path.name == "cells" and not (path / "cells").is_dir() else path
+    records = read_records(folder)
+    if not records:
+        raise ValueError(
+            f"{path} holds no cells; expected a folder with cells/ENCODER/TASK/....json, as `hf-xst "
+            f"reproduce` writes it, or a {RESULTS}"
+        )
+    return records, {"title": folder.resolve().name}
+
+
+def _read_file(path: Path) -> tuple[Records, dict[str, Any]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        records, about = dict(content["cells"]), dict(content["about"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: {error!r}; expected JSON with `about` and `cells`, as a report's {RESULTS}"
+        ) from error
+    if not records:
+        raise ValueError(f"{path} holds no cells")
+    return records, about
+
+
+def about_study(path: Path) -> dict[str, Any]:
+    """Return what a study's configuration says about its report."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        study = Study(**yaml.safe_load(text))
+    except TypeError as error:
+        raise ValueError(f"{path}: {error}; see hf_xst.experiments.study.Study for the entries") from error
+    return {
+        "title": path.stem,
+        "command": f"hf-xst reproduce --config {path}",
+        "notes": study.about,
+        "marks": study.marks,
+        "settings": text,
+    }

@@ -1,0 +1,58 @@
+"""Write a study's report in all formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hf_xst.files import write_text
+
+from .html import page_html
+from .latex import table_latex
+from .markdown import page_markdown
+from .page import make_page
+from .pictures import draw_all
+from .reading import Records, Results
+from .sheets import table_csv
+
+RESULTS = "results.json"
+KEPT = ("needs", "settings", "seconds", "result")
+
+
+def write_report(records: Records, folder: Path, about: Mapping[str, Any], data: Path | None = None) -> Path:
+    """Write tables and plots of a study, or of as much as there is of it.
+
+    The same input gives the same bytes. Into the folder go `README.md`, `index.html` (everything in one
+    file), `csv/` and `latex/` (a file for each table), `plots/` (SVG; only with the extra `plots`), and
+    `results.json` (all cells, from which the report can be made again).
+
+    Args:
+        records: all cells' records, see `hf_xst.experiments.cells.read_records`.
+        folder: where to write.
+        about: what the report begins with: `title`, `command`, `notes`, `settings` (the configuration), and
+            `marks` (what is to be said about targets, by code).
+        data: the study's data folder; file names are reported as they are below it.
+
+    Returns:
+        The path of `README.md`.
+    """
+    text = results_json(records, about, data)
+    write_text(folder / RESULTS, text)
+    content = json.loads(text)
+    page = make_page(Results(content["cells"]), content["about"])
+    drawn, missing = draw_all(page.pictures, folder / "plots")
+    for table in page.tables:
+        write_text(folder / "csv" / f"{table.name}.csv", table_csv(table))
+        write_text(folder / "latex" / f"{table.name}.tex", table_latex(table))
+    write_text(folder / "index.html", page_html(page, drawn, missing))
+    write_text(folder / "README.md", page_markdown(page, drawn, missing))
+    return folder / "README.md"
+
+
+def results_json(records: Records, about: Mapping[str, Any], data: Path | None) -> str:
+    """Write all cells as one JSON text, in the order of their names, without the data folder's path."""
+    public = {name: {key: records[name][key] for key in KEPT} for name in sorted(records)}
+    text = json.dumps({"about": about, "cells": public}, indent=1, ensure_ascii=False)
+    return (text if data is None else text.replace(f"{data}/", "")) + "\n"

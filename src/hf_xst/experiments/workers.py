@@ -1,0 +1,91 @@
+"""Several cells of a graph at once, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import cache
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+
+from hf_xst.console import console
+
+from .cells import Graph
+
+MakeGraph = Callable[[], Graph]
+
+
+@cache
+def _graph(make: MakeGraph) -> Graph:
+    """Build a process's graph once."""
+    return make()
+
+
+def _work(make: MakeGraph, name: str, results: Mapping[str, Any]) -> dict[str, Any]:
+    graph = _graph(make)
+    return graph.make(graph.cells[name], results)
+
+
+def _begin(threads: int) -> None:
+    torch.set_num_threads(threads)
+
+
+class Failed(RuntimeError):
+    """Some cells failed; all that did not depend on them were made."""
+
+
+def run_side_by_side(
+    graph: Graph, make: MakeGraph, jobs: int, only: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Make what is not there yet, several cells at a time, each as soon as those that it needs are there.
+
+    Args:
+        graph: the cells.
+        make: builds the same graph in another process; it must be picklable and hashable.
+        jobs: how many processes, which share the processor's cores.
+        only: see `Graph.chosen`.
+
+    Returns:
+        All chosen results by name.
+
+    Raises:
+        Failed: cells failed; the message names them and their errors.
+    """
+    names = graph.chosen(only)
+    results = {name: kept for name in names if (kept := graph.result(name)) is not None}
+    left = [name for name in names if name not in results]
+    errors: dict[str, str] = {}
+    running: dict[Future[dict[str, Any]], str] = {}
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(threads,))
+    try:
+        while left or running:
+            ready = [name for name in left if all(need in results for need in graph.cells[name].needs)]
+            for name in ready[: max(0, 2 * jobs - len(running))]:
+                needed = {need: results[need] for need in graph.cells[name].needs}
+                running[pool.submit(_work, make, name, needed)] = name
+                left.remove(name)
+            if not running:
+                break  # what is left depends on what failed
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                name = running.pop(future)
+                problem = future.exception()
+                if problem is None:
+                    results[name] = future.result()
+                else:
+                    errors[name] = f"{type(problem).__name__}: {problem}"
+                console.print(
+                    f"{len(results)} of {len(names)} done, {len(running)} running: {name}"
+                    + (f" [red]failed[/red] ({errors[name]})" if problem is not None else ""),
+                    highlight=False,
+                )
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    if errors:
+        told = "; ".join(f"{name}: {message}" for name, message in errors.items())
+        raise Failed(f"{len(errors)} cells failed, {len(left)} were waiting for them; {told}")
+    return {name: results[name] for name in names}

@@ -1,0 +1,1 @@
+"""On the Hub: cards, what may be published, pushing, pipelines."""

@@ -1,0 +1,217 @@
+"""Putting models and charts on the Hub: gathered, checked, and sent in one commit."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from huggingface_hub import CommitInfo, hf_hub_download
+from huggingface_hub.repocard import RepoCard
+
+from hf_xst.files import write_text
+from hf_xst.models.base import StructuredModel
+from hf_xst.models.vector_table import WORDS_FILE
+from hf_xst.remote import HUB_ERRORS
+from hf_xst.training.annotation import ANNOTATOR_FOLDER
+from hf_xst.training.jobs.build_charts import PROVENANCE
+from hf_xst.training.runs import say
+
+from .chart_columns import spell_out
+from .parcel import CARD, Parcel, gathered, packed
+from .privacy import Secrets, find_leaks
+from .training_text import training_sentences
+from .upload import Destination, upload
+from .vocabulary import Vocabulary, keep_public_words
+
+_SHOWN_LEAKS = 5
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What of a folder is published, and how.
+
+    Attributes:
+        vocabulary: which words of encoder A go: those of a public vector file, or all.
+        vectors: the public vector file, if it is not the one that the model was made with.
+        tags: further tags of the card.
+        dry_run: only list what would go.
+    """
+
+    vocabulary: Vocabulary = "public"
+    vectors: str | None = None
+    tags: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+def push_folder(
+    folder: str | Path, destination: Destination, choices: Choices | None = None
+) -> CommitInfo | None:
+    """Put a folder that train-source, transfer or build-charts wrote on the Hub.
+
+    Only files of an allowed list go, after a search for what is private, all in one commit: either the
+    repository holds the whole new state or it is as it was. Repeated after a broken connection, what was
+    uploaded before is not uploaded again.
+
+    Args:
+        folder: the folder.
+        destination: the repository, and how it is to be written to.
+        choices: what goes; see the class.
+
+    Returns:
+        The commit; None after a dry run, which does not touch the network.
+
+    Raises:
+        ValueError: there is nothing to push, something private was found, or the Hub refuses; in one line.
+    """
+    folder, choices = Path(folder), choices or Choices()
+    kind = packed(folder).kind
+    with tempfile.TemporaryDirectory(prefix="hf-xst-push-") as name:
+        aside = Path(name)
+        gathered(folder, aside)
+        notes = [_spelled(aside)] if kind == "dataset" else _words_chosen(aside, choices)
+        _with_card(aside, replace(destination, kind=kind), choices)
+        parcel = packed(aside)
+        sentences = training_sentences(folder) if kind == "model" else ()
+        secrets = Secrets.here(folder, destination.account, sentences, destination.known_token)
+        _check(parcel, secrets)
+        _tell(parcel, destination, notes, dry_run=choices.dry_run)
+        return None if choices.dry_run else upload(parcel, replace(destination, kind=kind))
+
+
+def push_model(model: StructuredModel, repository: str, **options: Any) -> CommitInfo:
+    """Put a model in memory on the Hub, through the checks of `push_folder`.
+
+    Args:
+        model: the model.
+        repository: USER/NAME.
+        options: those of `transformers`' `push_to_hub`, of which `private` is true unless it is false, and
+            `vocabulary` and `vectors` of `Choices`.
+
+    Raises:
+        ValueError: see `push_folder`.
+    """
+    shards = {"max_shard_size": options.pop("max_shard_size")} if options.get("max_shard_size") else {}
+    with tempfile.TemporaryDirectory(prefix="hf-xst-model-") as folder:
+        model.save_pretrained(folder, **shards)
+        return _push_saved(folder, repository, options)
+
+
+def push_charts(rows: Dataset, provenance: Mapping[str, Any], repository: str, **options: Any) -> CommitInfo:
+    """Put charts, as `load_charts` gives them, on the Hub as a data set, through the checks of `push_folder`.
+
+    Args:
+        rows: the charts.
+        provenance: what they were made from.
+        repository: USER/NAME.
+        options: as for `push_model`.
+
+    Raises:
+        ValueError: see `push_folder`.
+    """
+    with tempfile.TemporaryDirectory(prefix="hf-xst-charts-") as folder:
+        (Path(folder) / "data").mkdir()
+        rows.to_parquet(str(Path(folder) / "data" / "train-00000-of-00001.parquet"))
+        write_text(Path(folder) / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+        return _push_saved(folder, repository, options)
+
+
+def _push_saved(folder: str, repository: str, options: dict[str, Any]) -> CommitInfo:
+    tags = options.pop("tags", None) or ()
+    choices = Choices(
+        options.pop("vocabulary", "public"),
+        options.pop("vectors", None),
+        (tags,) if isinstance(tags, str) else tuple(tags),
+    )
+    private = options.pop("private", None)
+    destination = Destination(
+        repository,
+        public=private is False,
+        message=options.pop("commit_message", None),
+        description=options.pop("commit_description", None),
+        new_branch=True,
+        **options,
+    )
+    commit = push_folder(folder, destination, choices)
+    assert commit is not None
+    return commit
+
+
+# -- what goes ----------------------------------------------------------------------------------------
+
+
+def _spelled(aside: Path) -> str:
+    provenance = json.loads((aside / PROVENANCE).read_text(encoding="utf-8"))
+    spell_out(aside, provenance)
+    return "the charts' sentences go with them: their words are part of the data set"
+
+
+def _words_chosen(aside: Path, choices: Choices) -> list[str]:
+    """Leave the words that may go, in the model and in what annotates for it; say what the word lists are."""
+    notes = []
+    for folder in (aside, aside / ANNOTATOR_FOLDER):
+        if (folder / WORDS_FILE).exists():
+            if choices.vocabulary == "public":
+                kept = keep_public_words(folder, choices.vectors)
+            else:
+                kept = "all words of the model (--vocabulary all)"
+            notes.append(f"{(folder / WORDS_FILE).relative_to(aside).as_posix()}: {kept}")
+    return notes
+
+
+def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
+    """Render the card; what people have written into it, here or on the Hub, stays."""
+    from .card import write_card
+
+    if not choices.dry_run and not (aside / CARD).exists():
+        with suppress(*HUB_ERRORS):
+            here = hf_hub_download(
+                destination.repository, CARD, repo_type=destination.kind, token=destination.token
+            )
+            write_text(aside / CARD, Path(here).read_text(encoding="utf-8"))
+    write_card(aside, vocabulary=choices.vocabulary)
+    if choices.tags:
+        card = RepoCard.load(aside / CARD)
+        known = card.data.get("tags") or []
+        card.data["tags"] = [*known, *(tag for tag in choices.tags if tag not in known)]
+        card.save(aside / CARD)
+
+
+def _check(parcel: Parcel, secrets: Secrets) -> None:
+    leaks = find_leaks(parcel.files, secrets)
+    if leaks:
+        shown = "; ".join(f"{leak.file}: {leak.what}" for leak in leaks[:_SHOWN_LEAKS])
+        more = f"; and {len(leaks) - _SHOWN_LEAKS} more" if len(leaks) > _SHOWN_LEAKS else ""
+        raise ValueError(
+            f"nothing was pushed, since private things would go: {shown}{more}. Remove them first"
+        )
+
+
+def _tell(parcel: Parcel, destination: Destination, notes: list[str], *, dry_run: bool) -> None:
+    seen = "public" if destination.public else "private"
+    does = "would go" if dry_run else "go"
+    say(
+        f"{len(parcel.files)} files ({sized(parcel.size)}) {does} to the {seen} "
+        f"{'model' if parcel.kind == 'model' else 'data set'} {destination.repository}",
+        "bold",
+    )
+    for name, path in parcel.files.items():
+        say(f"  {sized(path.stat().st_size):>9}  {name}")
+    for note in notes:
+        say(f"  {note}")
+    if parcel.left:
+        say(f"  stay here: {', '.join(parcel.left)}")
+
+
+def sized(size: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,397 @@
+"""Push and pull with the real client and a loopback Hub: what works, what breaks, and what is said then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hub_process import Client, HubError
+from made import save_charts, save_model
+from safetensors.torch import save_file
+from small import WORDS, vectors
+from transformers import BertConfig, BertModel
+
+from hf_xst.training.sources import load_model, weights_digest
+from hub_server import Hub
+
+pytestmark = pytest.mark.slow
+
+ANNA = {"HF_TOKEN": "hf_as_anna"}
+
+
+def tree(hub: Hub, repository: str, kind: str = "model", revision: str = "main") -> dict[str, Any]:
+    """The files of a repository, past the protocol."""
+    stored = hub.store.get(kind, repository)
+    found: dict[str, Any] = stored["commits"][hub.store.resolve(stored, revision)]["tree"]
+    return {name: entry for name, entry in found.items() if name != ".gitattributes"}
+
+
+def content(hub: Hub, repository: str, name: str, kind: str = "model") -> bytes:
+    return (hub.store.blobs / tree(hub, repository, kind)[name]["sha256"]).read_bytes()
+
+
+def refs(hub: Hub, repository: str, kind: str = "model") -> dict[str, Any]:
+    stored = hub.store.get(kind, repository)
+    return {
+        "private": stored["private"],
+        "head": stored["refs"]["main"],
+        "tags": stored["tags"],
+        **stored["refs"],
+    }
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    save_model(tmp_path / "model", seed=1)
+    return tmp_path / "model"
+
+
+def mine(folder: Path) -> str:
+    return weights_digest(load_model(str(folder)))
+
+
+# -- what works ---------------------------------------------------------------------------------------
+
+
+def test_there_and_back(client: Client, hub: Hub, model: Path) -> None:
+    (model / "training_args.bin").write_bytes(b"private")
+    assert client.command("push", model, "--to", "tester/en", "--message", "First")["status"] == 0
+    assert refs(hub, "tester/en")["private"]
+    assert set(tree(hub, "tester/en")) == {"README.md", "config.json", "model.safetensors", "words.json"}
+    assert client("digest", model="tester/en") == mine(model)
+    for name in ("tester/en", "tester/en@main"):
+        assert client("digest", model=name) == mine(model)
+    assert client("load", model="tester/en", revision="main") == "BiaffineParser"
+    history = hub.store.get("model", "tester/en")["commits"].values()
+    assert [commit["title"] for commit in history] == ["initial commit", "First"]
+
+
+def test_a_repeated_push_makes_no_commit(client: Client, hub: Hub, model: Path) -> None:
+    for _ in range(2):
+        assert client.command("push", model, "--to", "tester/twice", "--tag", "v1")["status"] == 0
+    stored = hub.store.get("model", "tester/twice")
+    assert len(stored["commits"]) == 2
+    assert stored["tags"] == {"v1": stored["refs"]["main"]}
+
+
+def test_the_account_is_that_of_the_token(client: Client, hub: Hub, model: Path) -> None:
+    assert client.command("push", model, "--to", "short", **ANNA)["status"] == 0
+    assert hub.store.get("model", "anna/short")
+
+
+def test_large_weights_go_in_parts(client: Client, hub: Hub, tmp_path: Path) -> None:
+    large = save_model(tmp_path / "model")
+    large.config.vector_space = None
+    table = vectors(300, [f"w{number}" for number in range(16_000)], name="large")
+    large = type(large).from_vectors(large.config, table)
+    large.save_pretrained(tmp_path / "model")
+    size = (tmp_path / "model" / "model.safetensors").stat().st_size
+    assert size > 16 << 20
+    assert client.command("push", tmp_path / "model", "--to", "tester/large")["status"] == 0
+    entry = tree(hub, "tester/large")["model.safetensors"]
+    assert entry["lfs"]["size"] == size
+    assert any(f"/lfs/{entry['sha256']}/2" in line for line in hub.seen)
+    assert client("digest", model="tester/large") == mine(tmp_path / "model")
+
+
+def test_an_older_state_has_a_tag(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    first = mine(model)
+    assert client.command("push", model, "--to", "tester/tagged", "--tag", "v1")["status"] == 0
+    save_model(model, seed=2)
+    refused = client.fails("push", model, "--to", "tester/tagged", "--tag", "v1")
+    assert "the tag v1 stands on an older one" in refused
+    assert client.command("push", model, "--to", "tester/tagged", "--tag", "v2")["status"] == 0
+    assert client("digest", model="tester/tagged@v1") == first
+    assert client("digest", model="tester/tagged", revision="v2") == mine(model) != first
+    save_model(model, seed=3)
+    before = refs(hub, "tester/tagged")
+    assert "has a tag v1 on an older commit" in client.fails(
+        "push", model, "--to", "tester/tagged", "--tag", "v1"
+    )
+    assert refs(hub, "tester/tagged") == before
+
+
+def test_a_branch(client: Client, hub: Hub, model: Path) -> None:
+    assert client.command("push", model, "--to", "tester/branches")["status"] == 0
+    save_model(model, seed=2)
+    to = ("push", model, "--to", "tester/branches", "--revision", "dev")
+    assert "has no branch dev; it has: main (--new-branch makes it)" in client.fails(*to)
+    assert client.command(*to, "--new-branch")["status"] == 0
+    assert client("digest", model="tester/branches", revision="dev") == mine(model)
+    assert client("digest", model="tester/branches") != mine(model)
+
+
+def test_files_of_an_older_state_leave(client: Client, hub: Hub, model: Path) -> None:
+    save_model(model / "tagger", "tagger")
+    assert client.command("push", model, "--to", "tester/shrinks")["status"] == 0
+    assert "tagger/config.json" in tree(hub, "tester/shrinks")
+    for path in (model / "tagger").iterdir():
+        path.unlink()
+    assert client.command("push", model, "--to", "tester/shrinks")["status"] == 0
+    assert not [name for name in tree(hub, "tester/shrinks") if name.startswith("tagger/")]
+
+
+def test_push_to_hub_of_a_model_and_of_a_trainer(
+    client: Client, hub: Hub, model: Path, tmp_path: Path
+) -> None:
+    client("push_model", folder=str(model), repository="tester/from-memory", tags=["spoken"], tag="v1")
+    assert refs(hub, "tester/from-memory")["private"]
+    assert client("digest", model="tester/from-memory@v1") == mine(model)
+    assert b"- spoken" in content(hub, "tester/from-memory", "README.md")
+    client("push_model", folder=str(model), repository="tester/for-all", private=False)
+    assert not refs(hub, "tester/for-all")["private"]
+
+    here = client(
+        "push_trainer", folder=str(model), output=str(tmp_path / "run"), repository="tester/trained"
+    )
+    assert {"training_args.bin", "optimizer.pt"} <= set(here)
+    assert refs(hub, "tester/trained")["private"]
+    assert set(tree(hub, "tester/trained")) == set(tree(hub, "tester/from-memory"))
+
+
+def test_the_users_own_card_is_not_overwritten(client: Client, hub: Hub, model: Path) -> None:
+    (model / "README.md").write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
+    assert client.command("push", model, "--to", "tester/carded")["status"] == 0
+    (model / "README.md").unlink()
+    assert client.command("push", model, "--to", "tester/carded")["status"] == 0
+    assert b"Kept words." in content(hub, "tester/carded", "README.md")
+
+
+def test_a_model_of_encoder_b_is_whole(client: Client, hub: Hub, tmp_path: Path, bert: Path) -> None:
+    from tiny_models import model_over
+
+    model_over(bert).save_pretrained(tmp_path / "model")
+    assert client.command("push", tmp_path / "model", "--to", "tester/encoder")["status"] == 0
+    before = len(hub.seen)
+    assert client("digest", model="tester/encoder") == mine(tmp_path / "model")
+    asked = [line for line in hub.seen[before:] if "/tester/encoder" not in line]
+    assert asked == []
+
+
+# -- charts -------------------------------------------------------------------------------------------
+
+
+def test_charts_there_and_back(client: Client, hub: Hub, tmp_path: Path) -> None:
+    from hf_xst import load_charts
+
+    save_charts(tmp_path / "charts")
+    rows, _ = load_charts(str(tmp_path / "charts"))
+    assert client.command("push", tmp_path / "charts", "--to", "tester/charts", "--tag", "v1")["status"] == 0
+    assert refs(hub, "tester/charts", "dataset")["private"]
+    for name in ("tester/charts", "tester/charts@v1"):
+        found = client("charts", repository=name)
+        assert [{key: row[key] for key in rows.column_names} for row in found["rows"]] == rows.to_list()
+    seen = client("dataset", repository="tester/charts")
+    assert {"words", "allowed_heads", "allowed_labels", "candidates"} <= set(seen["columns"])
+    assert len(seen["first"]["allowed_heads"]) == len(seen["first"]["words"])
+    client("push_charts", folder=str(tmp_path / "charts"), repository="tester/charts-too")
+    assert len(client("charts", repository="tester/charts-too")["rows"]) == len(rows)
+
+
+def test_shards_of_an_older_state_leave(client: Client, hub: Hub, tmp_path: Path) -> None:
+    save_charts(tmp_path / "charts")
+    assert client.command("push", tmp_path / "charts", "--to", "tester/shards")["status"] == 0
+    only = tmp_path / "charts" / "data" / "train-00000-of-00001.parquet"
+    only.rename(only.with_name("train-00000-of-00002.parquet"))
+    assert client.command("push", tmp_path / "charts", "--to", "tester/shards")["status"] == 0
+    assert [name for name in tree(hub, "tester/shards", "dataset") if name.startswith("data/")] == [
+        "data/train-00000-of-00002.parquet"
+    ]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Word vectors of the target language, in the models' space."""
+    lines = [
+        f"{w} {' '.join(map(str, row))}" for w, row in zip(WORDS, vectors().matrix.tolist(), strict=True)
+    ]
+    (tmp_path / "tiny.vec").write_text("\n".join(lines) + "\n")
+    return tmp_path / "tiny.vec"
+
+
+@pytest.mark.parametrize("start", ["tester/start@v1", "none"])
+def test_transfer_without_the_sources(
+    start: str, client: Client, hub: Hub, target: Path, tmp_path: Path
+) -> None:
+    save_model(tmp_path / "start", seed=1)
+    save_charts(tmp_path / "charts")
+    assert client.command("push", tmp_path / "start", "--to", "tester/start", "--tag", "v1")["status"] == 0
+    assert client.command("push", tmp_path / "charts", "--to", "tester/shared")["status"] == 0
+    done = client.command(
+        *("transfer", "--charts", "tester/shared", "--start", start, "--vectors", target, "--updates", 2),
+        *("--output", tmp_path / "mine", "--batch-size", 2),
+    )
+    assert done["status"] == 0, done
+    assert json.loads((tmp_path / "mine" / "config.json").read_text())["labels"] == ["amod", "obj", "root"]
+
+
+def test_sources_by_id_and_revision(client: Client, hub: Hub, target: Path, tmp_path: Path) -> None:
+    for seed, name in enumerate(("one", "two")):
+        save_model(tmp_path / name, seed=seed)
+        assert client.command("push", tmp_path / name, "--to", f"tester/{name}", "--tag", "v1")["status"] == 0
+    (tmp_path / "text.txt").write_text("w1 w2 w3\nw4 w5\n")
+    done = client.command(
+        *("build-charts", "--sources", "tester/one", "other=tester/two@v1", "--text", tmp_path / "text.txt"),
+        *("--vectors", target, "--output", tmp_path / "charts"),
+    )
+    assert done["status"] == 0, done
+    sources = json.loads((tmp_path / "charts" / "provenance.json").read_text())["sources"]
+    assert [(each["id"], each["revision"]) for each in sources] == [
+        ("tester/one", None),
+        ("tester/two", "v1"),
+    ]
+
+
+# -- what breaks --------------------------------------------------------------------------------------
+
+
+def test_a_connection_that_breaks_changes_nothing_there(client: Client, hub: Hub, model: Path) -> None:
+    client("impatient")
+    assert client.command("push", model, "--to", "tester/broken", "--tag", "v1")["status"] == 0
+    before, first = refs(hub, "tester/broken"), mine(model)
+    for step, seed in (("lfs", 2), ("commit", 3)):
+        save_model(model, seed=seed)
+        hub.broken.add(step)
+        told = client.fails("push", model, "--to", "tester/broken", "--tag", "v2")
+        assert "cannot be reached" in told
+        assert "nothing has changed there" in told
+        assert refs(hub, "tester/broken") == before
+        assert client("digest", model="tester/broken@v1") == first
+        hub.broken.clear()
+    uploads = len([line for line in hub.seen if line.startswith("PUT /lfs/")])
+    assert client.command("push", model, "--to", "tester/broken", "--tag", "v2")["status"] == 0
+    assert len([line for line in hub.seen if line.startswith("PUT /lfs/")]) == uploads
+    assert client("digest", model="tester/broken@v2") == mine(model)
+
+
+def test_who_may_not(client: Client, hub: Hub, model: Path) -> None:
+    wrong = client.fails("push", model, "--to", "tester/x", HF_TOKEN="hf_wrong")
+    assert "the Hub refuses the token (401)" in wrong
+    missing = client.fails("push", model, "--to", "tester/x", HF_TOKEN="")
+    assert "there is no token: log in with `hf auth login`" in missing
+    assert client.command("push", model, "--to", "tester/hidden")["status"] == 0
+    other = client.fails("push", model, "--to", "tester/hidden", **ANNA)
+    assert "may not write to tester's repositories; push to anna/hidden" in other
+    with pytest.raises(HubError, match="the Hub shows no model tester/hidden"):
+        client("digest", model="tester/hidden", environment=ANNA)
+    with pytest.raises(HubError, match="the Hub refuses the token"):
+        client("digest", model="tester/hidden", environment={"HF_TOKEN": "hf_wrong"})
+
+
+def test_what_is_private_stays_so_and_what_is_public_is_said(client: Client, hub: Hub, model: Path) -> None:
+    assert client.command("push", model, "--to", "tester/private")["status"] == 0
+    assert "its history would become public" in client.fails(
+        "push", model, "--to", "tester/private", "--public"
+    )
+    assert client.command("push", model, "--to", "tester/public", "--public")["status"] == 0
+    assert not refs(hub, "tester/public")["private"]
+    assert "is public already; say --public" in client.fails("push", model, "--to", "tester/public")
+    assert client.command("push", model, "--to", "tester/public", "--public")["status"] == 0
+
+
+def test_a_card_that_the_hub_refuses(client: Client, hub: Hub, model: Path) -> None:
+    (model / "README.md").write_text("---\n- a\n- list\n---\n# Mine\n")
+    assert "README.md" in client.fails("push", model, "--to", "tester/badcard")
+
+
+def test_what_cannot_be_loaded(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    assert client.command("push", model, "--to", "tester/upper-sorbian", "--tag", "v1")["status"] == 0
+
+    def told(name: str, **arguments: Any) -> str:
+        with pytest.raises(HubError) as caught:
+            client("digest", model=name, **arguments)
+        line = str(caught.value).split("\n")[0]
+        assert line.startswith("ValueError: ")
+        return line
+
+    assert "is tester/upper-sorbian meant?" in told("tester/uper-sorbian")
+    assert "has no revision v9; it has: main, v1" in told("tester/upper-sorbian@v9")
+    assert "no id on the Hub (USER/NAME)" in told("/not/a/folder")
+    charts = client.fails(
+        *("transfer", "--charts", "tester/no-charts", "--start", "tester/upper-sorbian"),
+        *("--output", tmp_path / "out"),
+    )
+    assert "the Hub shows no data set tester/no-charts" in charts
+
+
+def put(hub: Hub, repository: str, files: dict[str, bytes]) -> None:
+    hub.store.create("model", repository, private=False, sdk=None)
+    hub.store.commit(hub.store.get("model", repository), "main", "files", list(files.items()))
+
+
+def test_repositories_that_are_no_model_of_ours(
+    client: Client, hub: Hub, model: Path, tmp_path: Path
+) -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    BertModel(BertConfig(vocab_size=9, **sizes)).save_pretrained(tmp_path / "bert")
+    put(hub, "tester/bert", {path.name: path.read_bytes() for path in (tmp_path / "bert").iterdir()})
+    put(hub, "tester/strange", {"config.json": b'{"model_type": "unheard-of"}'})
+    put(hub, "tester/empty", {"README.md": b"# Nothing"})
+    torch.save(load_model(str(model)).state_dict(), tmp_path / "pytorch_model.bin")
+    pickled = {"pytorch_model.bin": (tmp_path / "pytorch_model.bin").read_bytes()}
+    put(hub, "tester/pickled", pickled | {"config.json": (model / "config.json").read_bytes()})
+    before = len(hub.seen)
+    expected = {
+        "tester/bert": "holds a model of the type bert; expected a parser or tagger saved by this package",
+        "tester/strange": "holds a model of an unknown type",
+        "tester/empty": "no model tester/empty",
+        "tester/pickled": "pickled",
+    }
+    for name, text in expected.items():
+        with pytest.raises(HubError) as caught:
+            client("digest", model=name)
+        line = str(caught.value).split("\n")[0]
+        assert text in line
+        assert line.startswith("ValueError: ")
+    asked = " ".join(hub.seen[before:])
+    assert "bert/resolve/main/model.safetensors" not in asked
+    assert "GET /tester/pickled/resolve/main/pytorch_model.bin" not in asked
+
+
+def test_charts_with_labels_that_the_start_lacks(
+    client: Client, hub: Hub, target: Path, tmp_path: Path
+) -> None:
+    save_model(tmp_path / "start", labels=["obj", "root"])
+    save_charts(tmp_path / "charts")
+    told = client.fails(
+        *("transfer", "--charts", tmp_path / "charts", "--start", tmp_path / "start", "--vectors", target),
+        *("--output", tmp_path / "mine"),
+    )
+    assert "the charts use labels that the model does not have: amod" in told
+
+
+def test_without_a_network_the_cache_will_do(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    save_charts(tmp_path / "charts")
+    for folder, to in ((model, "tester/warm"), (tmp_path / "charts", "tester/warm-charts")):
+        assert client.command("push", folder, "--to", to, "--tag", "v1")["status"] == 0
+    home = tmp_path / "home"
+    home.mkdir()
+    online = Client(hub.url, home)
+    for revision in (None, "v1"):
+        online("digest", model="tester/warm", revision=revision)
+        online("charts", repository="tester/warm-charts", revision=revision)
+    online.close()
+    # Nobody listens on port 9; and with HF_HUB_OFFLINE nobody is asked.
+    for url, offline in (("http://127.0.0.1:9", "0"), (hub.url, "1")):
+        alone = Client(url, home, HF_HUB_OFFLINE=offline)
+        alone("impatient")
+        for revision in (None, "v1"):
+            assert alone("digest", model="tester/warm", revision=revision) == mine(model)
+            assert len(alone("charts", repository="tester/warm-charts", revision=revision)["rows"]) == 4
+        with pytest.raises(HubError) as caught:
+            alone("digest", model="tester/cold")
+        line = str(caught.value).split("\n")[0]
+        assert ("HF_HUB_OFFLINE is set" if offline == "1" else "cannot be reached") in line
+        pushed = alone.fails("push", model, "--to", "tester/warm")
+        assert ("HF_HUB_OFFLINE is set" if offline == "1" else "cannot be reached") in pushed
+        alone.close()
+
+
+def test_a_file_with_a_wrong_header_never_goes(client: Client, hub: Hub, model: Path) -> None:
+    save_file({"x": torch.zeros(1)}, model / "model.safetensors", metadata={"made": "/home/b/x"})
+    assert "nothing was pushed" in client.fails("push", model, "--to", "tester/leaky")
+    with pytest.raises(Exception, match="not found"):
+        hub.store.get("model", "tester/leaky")
