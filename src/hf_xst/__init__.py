@@ -1,7 +1,7 @@
 """Parsers and taggers for languages without labelled data, from other people's trained models alone.
 
-Importing the package registers its models with the Auto classes of transformers. All other public names load
-when they are first used.
+Importing the package registers its models with the Auto classes and its pipelines with `pipeline` of
+transformers. All other public names load when they are first used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from . import models as models  # registers the models
+from .hub import pipelines as pipelines  # registers the pipelines
 
 _HOMES = {
     "BiaffineParser": "models",

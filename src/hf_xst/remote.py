@@ -133,11 +133,11 @@ def _no_connection(chain: list[BaseException], repository: str) -> str:
             "once with the network"
         )
     for error in chain:
+        if isinstance(error, ValueError):  # what the client itself says about a file or a name
+            break
         if isinstance(error, (HTTPError, LocalEntryNotFoundError)) and not isinstance(error, HfHubHTTPError):
-            return (
-                f"the Hub at {constants.ENDPOINT} cannot be reached ({type(error).__name__}), and "
-                f"{repository} is not in the cache; check the network"
-            )
+            what = type(error).__name__
+            return f"the Hub at {constants.ENDPOINT} cannot be reached ({what}); check the network"
     return " ".join(str(chain[0]).split())
 
 

@@ -19,7 +19,8 @@ from hf_xst.charts import (
     union_chart,
 )
 from hf_xst.charts.storage import from_ragged, structure_triples, to_mask
-from hf_xst.training.building import ChartMaker, ChartSettings
+from hf_xst.training.building import ChartMaker
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.opinions import SourceBatch
 from hf_xst.training.sources import SourcePool, joint_names
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import digamma, softmax
 
 from hf_xst.charts import infer_truth
-from hf_xst.charts.truth import confusion_counts
+from hf_xst.charts.truth import confusion_counts, indicators
 
 
 def planted(seed: int, items: int = 3000) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -47,7 +47,7 @@ def test_it_is_right_where_the_vote_is_wrong(case):
 
 def test_planted_confusions_are_found(case):
     _, answers, confusions = case
-    counts = confusion_counts(infer_truth(answers, 3).exp(), answers)
+    counts = confusion_counts(infer_truth(answers, 3).exp(), indicators(answers, 3))
     found = counts / counts.sum(-1, keepdim=True)
     assert (found - confusions).abs().max() < 0.05
     assert counts.sum() == pytest.approx(answers.numel())

@@ -205,3 +205,30 @@ def test_width_of_composed_and_decomposed_text_agrees(text):
 def test_columns_line_up(heads, words):
     text = tree_text(words[: len(heads)], heads, ["x"] * len(heads), ["T"] * len(heads))
     assert len({display_width(line) for line in text.splitlines()}) == 1
+
+
+def test_from_right_to_left_is_a_mirror_and_words_are_isolated():
+    words = "הילדה הקטנה קראה ספר".split()
+    text = tree_text(words, [3, 1, 0, 3], "nsubj amod root obj".split())
+    assert text.replace("\u2068", "").replace("\u2069", "") == drawing("""
+הילדה  nsubj ──┐◄─┐
+הקטנה   amod ◄─┘  │
+ קראה   root ─────┤
+  ספר    obj ◄────┘
+""")
+    assert text.count("\u2068") == text.count("\u2069") == len(words)
+    assert "\u2068הקטנה\u2069 amod" in outline_text(words, [3, 1, 0, 3], "nsubj amod root obj".split())
+
+
+@given(trees())
+def test_the_mirror_says_the_same(heads):
+    plain = tree_text(["w"] * len(heads), heads, ["x"] * len(heads), right_to_left=False)
+    mirrored = tree_text(["w"] * len(heads), heads, ["x"] * len(heads), right_to_left=True)
+    width = max(map(len, mirrored.splitlines()))
+    back = "\n".join(
+        line.ljust(width)[::-1].translate(str.maketrans("┐┤┘◄", "┌├└►")) for line in mirrored.splitlines()
+    )
+    assert heads_read_off(back) == heads
+    assert [line.replace("x  w", "w  x") for line in plain.splitlines()] == [
+        line.rstrip().replace("x  w", "w  x") for line in back.splitlines()
+    ]

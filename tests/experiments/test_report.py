@@ -20,9 +20,13 @@ from canned import ABOUT, Records, ensemble, record, scored, study, trained
 
 from hf_xst.data.languages import DISTANT, NEARBY
 from hf_xst.experiments.published import published
-from hf_xst.experiments.report import write_report
+from hf_xst.experiments.report import METHODS, main_scores, write_report
+from hf_xst.experiments.report.html import page_html
+from hf_xst.experiments.report.latex import escape
+from hf_xst.experiments.report.markdown import page_markdown
 from hf_xst.experiments.report.page import make_page
 from hf_xst.experiments.report.reading import Results
+from hf_xst.experiments.report.sheets import table_csv
 
 VOID = {"meta", "br"}
 DATA = Path("/somewhere/data")
@@ -42,8 +46,6 @@ def markdown_table(folder: Path, title: str) -> list[str]:
 
 def tables_of(records: Records, **about: object) -> dict[str, list[dict[str, str]]]:
     """All tables of a report as CSV rows."""
-    from hf_xst.experiments.report.sheets import table_csv
-
     page = make_page(Results(records), about)
     return {table.name: list(csv.DictReader(io.StringIO(table_csv(table)))) for table in page.tables}
 
@@ -109,7 +111,8 @@ GOLDEN = {
 | *averages* |  |  |  |  |  |
 | average of 1 |  | 75.0 | 76.5 | 78.0 ± 1.0 | **79.5** |""",
     "Parsing, encoder B: by sigma": """
-| target | sigma: 0.5 | sigma: 0.95 | sigma: all | for comparison: majority vote | for comparison: pooled, as set |
+| target | sigma: 0.5 | sigma: 0.95 | sigma: all | for comparison: majority vote \
+| for comparison: pooled, as set |
 | --- | ---: | ---: | ---: | ---: | ---: |
 | it | 76.0 | **78.0** | 77.0 | 75.0 | 78.0 ± 1.0 |""",
     "Parsing, encoder B: development scores by update": """
@@ -172,9 +175,8 @@ def test_averages_are_over_the_targets_that_all_methods_have():
 
 
 def test_an_average_has_the_deviation_of_seeds_that_all_targets_share():
-    records = scored("it", [], 70.0, 71.0, pool=[70.0, 74.0]) | scored(
-        "fr", [], 60.0, 61.0, pool=[60.0, 60.0]
-    )
+    records = scored("it", [], 70.0, 71.0, pool=[70.0, 74.0])
+    records |= scored("fr", [], 60.0, 61.0, pool=[60.0, 60.0])
     average = tables_of(records)["averages"][0]
     assert numbers(average, "ours: pooled", "ours: pooled, std") == [66.0, pytest.approx(2**0.5, abs=1e-5)]
 
@@ -185,10 +187,19 @@ def test_a_single_seed_has_no_deviation():
     assert "ours: pooled, std" not in rows[0]
 
 
-def test_every_part_of_a_study_alone_gives_a_report(tmp_path):
-    for number, (name, each) in enumerate(study().items()):
-        write_report({name: each}, tmp_path / str(number), {})
-        assert "| all |" in (tmp_path / str(number) / "README.md").read_text(encoding="utf-8"), name
+def test_every_cell_of_a_study_alone_gives_a_report():
+    for name, each in study().items():
+        page = make_page(Results({name: each}), {})
+        for text in (page_markdown(page, (), ""), page_html(page, {}, "")):
+            assert "What each kind of cell took" in text, name
+
+
+def test_every_study_that_lacks_a_cell_gives_the_other_tables():
+    whole = set(tables_of(study()))
+    for name in study():
+        found = set(tables_of({other: each for other, each in study().items() if other != name}))
+        assert found <= whole, name
+        assert len(whole - found) <= 2, name  # of soft distillation there are scores and a curve
 
 
 def test_differences_to_majority_vote_keep_the_deviation():
@@ -240,19 +251,11 @@ def test_sources_are_ordered_by_label_free_measures():
 
 
 def test_weights_are_read_from_both_forms_of_the_cell():
-    plain = study()["B/parser/it/weights"]
-    full = {
-        "learned": {"en": 1.0},
-        "weights": {"en": 0.5},
-        "published": {"en": 0.25},
-        "nll": {"uniform": 2.0},
-    }
-    nested = study() | {"B/parser/it/weights": record({"optimum": full, "published": {}})}
-    assert (
-        float(tables_of(study())["weights-B-parser"][0]["exact optimum: fr"])
-        == 0.5
-        == plain["result"]["weights"]["fr"]
-    )
+    plain = tables_of(study())["weights-B-parser"][0]
+    assert numbers(plain, "exact optimum: fr", "published procedure: de") == [0.5, 0.32]
+    weights = {"learned": {"en": 1.0}, "weights": {"en": 0.5}, "published": {"en": 0.25}}
+    optimum = {"optimum": weights | {"nll": {"uniform": 2.0}}, "published": {}}
+    nested = study() | {"B/parser/it/weights": record(optimum)}
     row = tables_of(nested)["weights-B-parser"][0]
     assert numbers(row, "exact optimum: en", "published procedure: en", "NLL: uniform") == [1.0, 0.25, 2.0]
 
@@ -274,6 +277,14 @@ def test_cells_without_parts_and_seeds_are_test_scores():
     assert numbers(row, "ours: majority vote", "ours: pooled") == [55.0, 57.0]
 
 
+def test_main_scores_are_means_over_seeds_by_encoder_task_and_target():
+    scores = main_scores(study())
+    it = scores["B", "parser", "it"]
+    assert [it[method] for method in METHODS] == [75.0, 76.5, 75.0, 78.0]
+    assert it["direct fr"] == 70.0
+    assert "transferred/pool" not in scores["B", "parser", "hi"]
+
+
 def test_models_beside_the_pool_are_comparators():
     records = {
         "B/parser/source/en": record({}, given={}),
@@ -289,7 +300,8 @@ def test_marks_are_footnotes_in_every_format(folder):
     text = ABOUT["marks"]["ar"]
     assert f"<sup>1</sup> {text}" in (folder / "README.md").read_text(encoding="utf-8")
     assert f"<sup>1</sup> {text}" in (folder / "index.html").read_text(encoding="utf-8")
-    rows = list(csv.DictReader((folder / "csv" / "scores-test-B-parser.csv").open(encoding="utf-8")))
+    text_of_rows = (folder / "csv" / "scores-test-B-parser.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text_of_rows)))
     assert [row["note"] for row in rows[:3]] == ["", text, text]
     latex = (folder / "latex" / "scores-test-B-parser.tex").read_text(encoding="utf-8")
     assert r"ar\textsuperscript{1} & Arabic" in latex
@@ -318,8 +330,6 @@ def test_latex_tables_are_rectangular_and_escaped(folder):
     ],
 )
 def test_latex_escapes(text, expected):
-    from hf_xst.experiments.report.latex import escape
-
     assert escape(text) == expected
 
 
@@ -400,7 +410,8 @@ def test_development_curves_are_drawn_for_targets_that_have_all():
     page = make_page(Results(records), {})
     (picture,) = [each for each in page.pictures if each.name == "curves-B-parser"]
     (axes,) = picture.draw().axes
-    assert [list(line.get_ydata()) for line in axes.get_lines()] == [[50.0, 51.0], [60.0, 61.0]]
+    lines = {each.get_label(): list(each.lines[0].get_ydata()) for each in axes.containers}
+    assert lines == {"PPTX": [50.0, 51.0], "pooled": [60.0, 61.0]}
 
 
 def test_without_matplotlib_there_are_tables_and_a_word_about_plots(monkeypatch, tmp_path):

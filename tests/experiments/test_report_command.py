@@ -16,6 +16,7 @@ from hf_xst.experiments.report import write_report
 from hf_xst.experiments.report.job import ReportArguments, report
 from hf_xst_cli import COMMANDS
 
+RECORDS = {name: each for name, each in study().items() if name.endswith("/ensemble")}
 CONFIG = """
 about: From a configuration.
 sources: {en: {train: x}}
@@ -28,7 +29,7 @@ tasks: {parser: {}}
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """The folder of a study with its cells."""
-    for name, each in study().items():
+    for name, each in RECORDS.items():
         path = tmp_path / "mine" / "cells" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"name": name, "key": "k", **each}), encoding="utf-8")
@@ -47,7 +48,7 @@ def test_the_command_is_listed():
 @pytest.mark.parametrize("given", ["mine", "mine/cells"])
 def test_a_report_is_made_of_a_folder_of_cells(run, tmp_path, given):
     report(ReportArguments(cells=str(tmp_path / given), output=str(tmp_path / "out"), data="/somewhere/data"))
-    direct = write_report(study(), tmp_path / "direct", {"title": "mine"}, Path("/somewhere/data"))
+    direct = write_report(RECORDS, tmp_path / "direct", {"title": "mine"}, Path("/somewhere/data"))
     for name in ("README.md", "index.html", "results.json"):
         assert (tmp_path / "out" / name).read_bytes() == (direct.parent / name).read_bytes()
 
@@ -55,7 +56,7 @@ def test_a_report_is_made_of_a_folder_of_cells(run, tmp_path, given):
 @pytest.mark.parametrize("given", ["results.json", ""])
 def test_a_report_is_made_of_another(tmp_path, given):
     about = {"title": "some", "command": "hf-xst some", "marks": {"it": "a mark"}}
-    write_report(study(), tmp_path / "first", about)
+    write_report(RECORDS, tmp_path / "first", about)
     report(ReportArguments(cells=str(tmp_path / "first" / given), output=str(tmp_path / "out")))
     for name in ("README.md", "index.html", "results.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()

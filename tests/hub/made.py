@@ -12,7 +12,7 @@ from small import charts, gold, model_of
 
 from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.models.base import StructuredModel
-from hf_xst.training.building import ChartSettings
+from hf_xst.training.chart_settings import ChartSettings
 
 PARSER = "hf_xst_biaffine_parser"
 TYPES = {"parser": PARSER, "tagger": "hf_xst_crf_tagger", "groups": "test_independent_groups"}

@@ -232,9 +232,20 @@ def test_sources_by_id_and_revision(client: Client, hub: Hub, target: Path, tmp_
     for seed, name in enumerate(("one", "two")):
         save_model(tmp_path / name, seed=seed)
         assert client.command("push", tmp_path / name, "--to", f"tester/{name}", "--tag", "v1")["status"] == 0
-    (tmp_path / "text.txt").write_text("w1 w2 w3\nw4 w5\n")
+    rows = [
+        {"words": ["w1", "w2", "w3"], "upos": ["VERB", "ADJ", "NOUN"]},
+        {"words": ["w4"], "upos": ["VERB"]},
+    ]
+    (tmp_path / "text.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     done = client.command(
-        *("build-charts", "--sources", "tester/one", "other=tester/two@v1", "--text", tmp_path / "text.txt"),
+        *(
+            "build-charts",
+            "--sources",
+            "tester/one",
+            "other=tester/two@v1",
+            "--text",
+            tmp_path / "text.jsonl",
+        ),
         *("--vectors", target, "--output", tmp_path / "charts"),
     )
     assert done["status"] == 0, done
@@ -252,7 +263,7 @@ def test_a_connection_that_breaks_changes_nothing_there(client: Client, hub: Hub
     client("impatient")
     assert client.command("push", model, "--to", "tester/broken", "--tag", "v1")["status"] == 0
     before, first = refs(hub, "tester/broken"), mine(model)
-    for step, seed in (("lfs", 2), ("commit", 3)):
+    for step, seed in (("lfs", 1001), ("commit", 1002)):
         save_model(model, seed=seed)
         hub.broken.add(step)
         told = client.fails("push", model, "--to", "tester/broken", "--tag", "v2")
@@ -274,7 +285,7 @@ def test_who_may_not(client: Client, hub: Hub, model: Path) -> None:
     assert "there is no token: log in with `hf auth login`" in missing
     assert client.command("push", model, "--to", "tester/hidden")["status"] == 0
     other = client.fails("push", model, "--to", "tester/hidden", **ANNA)
-    assert "may not write to tester's repositories; push to anna/hidden" in other
+    assert "the token is anna's, who may not write to tester's repositories; push to anna/hidden" in other
     with pytest.raises(HubError, match="the Hub shows no model tester/hidden"):
         client("digest", model="tester/hidden", environment=ANNA)
     with pytest.raises(HubError, match="the Hub refuses the token"):
@@ -336,8 +347,8 @@ def test_repositories_that_are_no_model_of_ours(
     before = len(hub.seen)
     expected = {
         "tester/bert": "holds a model of the type bert; expected a parser or tagger saved by this package",
-        "tester/strange": "holds a model of an unknown type",
-        "tester/empty": "no model tester/empty",
+        "tester/strange": "no config.json, or one of an unknown type",
+        "tester/empty": "holds no config.json",
         "tester/pickled": "pickled",
     }
     for name, text in expected.items():

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,8 +44,8 @@ server.server_close()
 
 
 @pytest.mark.slow
-def test_a_hub_id_does_as_well_as_a_folder(shared: Callable[..., Path], bert: Path, tmp_path: Path) -> None:
-    tools = shared("tools", "hub_server.py").parent
+def test_a_hub_id_does_as_well_as_a_folder(bert: Path, tmp_path: Path) -> None:
+    tools = Path(__file__).resolve().parent.parent
     models = {"vectors": loud(tagger()), "encoder": CrfTagger.from_encoder(tagger_config(), bert).eval()}
     for name, model in models.items():
         model.save_pretrained(tmp_path / name)

@@ -23,7 +23,8 @@ from hf_xst import (
 )
 from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
-from hf_xst.training.building import ChartMaker, ChartSettings
+from hf_xst.training.building import ChartMaker
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.sources import SourcePool
 
 WORDS = [f"w{number}" for number in range(12)]

@@ -17,7 +17,8 @@ from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.pooling import pool
 from hf_xst.charts.storage import from_ragged, structure_triples, to_mask, words_hash
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-from hf_xst.training.building import ChartMaker, ChartSettings, build_shards
+from hf_xst.training.building import ChartMaker, build_shards
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.inference import run_rows
 from hf_xst.training.sources import Source, SourcePool, joint_names
 

@@ -8,7 +8,8 @@ from small import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled
 from tiny_models import save_bert
 
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
-from hf_xst.training.building import ChartMaker, ChartSettings
+from hf_xst.training.building import ChartMaker
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.frozen import (
     FrozenStates,
     SharedEncoder,

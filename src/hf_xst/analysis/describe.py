@@ -10,7 +10,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from hf_xst.models.base import Row
-from hf_xst.training.building import ChartSettings
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.inference import BATCH_WORDS
 from hf_xst.training.opinions import SourceBatch, for_each_batch
 from hf_xst.training.selection import SourceMeasures

@@ -55,14 +55,6 @@ def candidates_mask(candidates: Tensor, like: Tensor) -> Tensor:
     return mask.scatter(-1, candidates.clamp(min=0)[..., None], (candidates >= 0)[..., None])
 
 
-def thresholded_union(log_marginals: Tensor, sigma: float, valid: Tensor) -> Tensor:
-    """Union of what each source keeps alone: (S, B, G, C) gives bool (B, G, C)."""
-    kept = torch.zeros_like(valid)
-    for source in log_marginals:
-        kept |= threshold(source, sigma, valid)
-    return kept
-
-
 def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
     """Make the chart of PPTX: the union of the sources' likeliest candidates and best structures.
 

@@ -45,61 +45,51 @@ def infer_truth(
             is not above 0 (trust: below 0).
     """
     _check(predictions, classes, prior, trust)
-    posterior = _votes(predictions, classes)
+    answers = indicators(predictions, classes)
+    votes = answers.sum(0)
+    total = votes.sum(1, keepdim=True)
+    posterior = torch.where(total > 0, votes / total.clamp(min=1), 1 / classes)
     log_posterior = posterior.log()
     for _ in range(iterations):
-        log_posterior = log_normalise(_expected_log_joint(posterior, predictions, prior, trust), -1)
+        log_posterior = log_normalise(_expected_log_joint(posterior, answers, prior, trust), -1)
         before, posterior = posterior, log_posterior.exp()
         if not predictions.numel() or float((posterior - before).abs().max()) < SETTLED:
             break
     return log_posterior
 
 
-def confusion_counts(posterior: Tensor, predictions: Tensor) -> Tensor:
+def indicators(predictions: Tensor, classes: int) -> Tensor:
+    """Return (S, M, K) float64: 1 for each answer of (S, M); nothing where there is none (-1)."""
+    given = torch.nn.functional.one_hot(predictions.long().clamp(min=0), classes).double()
+    return given * (predictions >= 0)[..., None]
+
+
+def confusion_counts(posterior: Tensor, answers: Tensor) -> Tensor:
     """Count answers by class: the expected number of items of each class to which a source gives each answer.
 
     Args:
         posterior: (M, K), probabilities of the items' classes.
-        predictions: integers (S, M); -1 is not counted.
+        answers: (S, M, K), see `indicators`.
 
     Returns:
         (S, K, K), class first, answer second.
     """
-    sources, classes = predictions.shape[0], posterior.shape[1]
-    counts = posterior.new_zeros(sources, classes, classes)
-    for source, answers in enumerate(predictions):
-        given = answers >= 0
-        counts[source].T.index_add_(0, answers[given], posterior[given])
-    return counts
+    return posterior.mT @ answers
 
 
-def _expected_log_joint(posterior: Tensor, predictions: Tensor, prior: float, trust: float) -> Tensor:
+def _expected_log_joint(posterior: Tensor, answers: Tensor, prior: float, trust: float) -> Tensor:
     """Return (M, K): the log-probability of each class and the answers, expected under the Dirichlets."""
     classes = posterior.shape[1]
     even = prior / classes
     own = trust * torch.eye(classes, dtype=posterior.dtype, device=posterior.device)
     log_shares = _expected_log(posterior.sum(0) + even)
-    log_confusion = _expected_log(confusion_counts(posterior, predictions) + even + own)
-    joint = log_shares.expand_as(posterior).clone()
-    for answers, by_class in zip(predictions, log_confusion, strict=True):
-        given = answers >= 0
-        joint[given] += by_class.T[answers[given]]
-    return joint
+    log_confusion = _expected_log(confusion_counts(posterior, answers) + even + own)
+    return log_shares + (answers @ log_confusion.mT).sum(0)
 
 
 def _expected_log(counts: Tensor) -> Tensor:
     """Return E[log p] for p drawn from Dirichlet distributions along the last axis."""
     return torch.digamma(counts) - torch.digamma(counts.sum(-1, keepdim=True))
-
-
-def _votes(predictions: Tensor, classes: int) -> Tensor:
-    """Return (M, K), the share of each class among an item's answers; even without any."""
-    votes = torch.zeros(predictions.shape[1], classes, dtype=torch.float64, device=predictions.device)
-    for answers in predictions:
-        given = torch.nonzero(answers >= 0)[:, 0]
-        votes[given, answers[given]] += 1
-    total = votes.sum(1, keepdim=True)
-    return torch.where(total > 0, votes / total.clamp(min=1), 1 / classes)
 
 
 def _check(predictions: Tensor, classes: int, prior: float, trust: float) -> None:

@@ -110,7 +110,9 @@ def _chain_table(
         words,
         columns,
         values[:, : len(columns)].tolist(),
-        allowed={(word, column_of[tag]) for word, tags in enumerate(allowed) for tag in tags},
+        allowed={
+            (word, column_of[tag]) for word, tags in enumerate(allowed) for tag in tags if tag in column_of
+        },
         gold=set()
         if gold is None
         else {(word, column_of[tag]) for word, tag in enumerate(chain_column(gold)) if tag in column_of},

@@ -127,7 +127,7 @@ def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> D
 
     Args:
         sentence: the sentence.
-        confidence: the key in MISC of the probability of each word's arc; without any the arcs have no colours.
+        confidence: the key in MISC of the probability of each word's arc; arcs have no colour without it.
 
     Raises:
         ConlluError: the sentence has no tree, or some of its words have a probability and others not.

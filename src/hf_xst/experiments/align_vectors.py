@@ -111,10 +111,10 @@ def align_vectors(arguments: AlignVectorsArguments) -> dict[str, Any]:
 
 
 def _check(arguments: AlignVectorsArguments) -> None:
-    if arguments.into is None and arguments.matrix is None and not (arguments.vocabulary or arguments.unit):
-        raise ValueError("nothing to do: give --into FILE, --matrix FILE, --vocabulary FILES, or --unit")
     if arguments.dictionary is not None and arguments.into is None:
         raise ValueError("--dictionary needs --into, the vectors of its second words")
+    if arguments.into is None and arguments.matrix is None and not (arguments.vocabulary or arguments.unit):
+        raise ValueError("nothing to do: give --into FILE, --matrix FILE, --vocabulary FILES, or --unit")
     if arguments.matrix is not None and arguments.into is not None and arguments.dictionary is None:
         raise ValueError("--matrix with --into needs a --dictionary to be scored on; leave --into out")
     if arguments.save_matrix is not None and (arguments.into is None or arguments.matrix is not None):

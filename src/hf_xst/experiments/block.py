@@ -63,7 +63,7 @@ class Block:
     def target(self, target: str) -> Iterator[Cell]:
         """Give all cells of a target."""
         study = self.study
-        if study.select or any(method.start == "best" for method in study.all_methods.values()):
+        if study.select or any(plan.start == "best" for plan in study.plans.values()):
             yield self.selection(target)
         if study.labelled:
             yield self.weights(target)
@@ -251,17 +251,18 @@ class Block:
         plan: ChartPlan = self.study.plans[name]
         learned = [self._cell(target, "weights")] if plan.weights == "learned" else []
         added = [self._cell(target, "transferred", method, str(self.study.seeds[0])) for method in plan.add]
+        ranked = [self._cell(target, "selection")] if plan.start == "best" else []
 
         def run(work: Path, results: Results) -> Results:
             place = self._place(work, target, plan.upos)
             codes = list(plan.sources or self._chosen(target, results))
-            start = self.study.start if self.study.start in codes else codes[0]
+            start = results[ranked[0]]["chosen"][0] if ranked else plan.start or self.study.start
             provenance = build_charts(
                 BuildChartsArguments(
                     output=str(work),
                     seed=self.study.seeds[0],
                     sources=[*place.named(codes), *(f"{path.split('/')[-2]}={place.root / path}" for path in added)],
-                    start=start,
+                    start=start if start in codes else codes[0],
                     rule=plan.rule,  # type: ignore[arg-type]
                     weights=str(place.root / learned[0] / WEIGHTS_FILE) if learned else None,
                     treebank=place.treebanks["text"],
@@ -276,7 +277,7 @@ class Block:
         content = self._content(
             target, "text", plan=dataclasses.asdict(plan), sigma=self.study.sigma, start=self.study.start
         )
-        needs = self._needs(target, *learned, *added, *self._annotator_cell(target, plan.upos))
+        needs = self._needs(target, *learned, *added, *ranked, *self._annotator_cell(target, plan.upos))
         return Cell(self._cell(target, "charts", name), run, content, needs)
 
     def transferred(self, target: str, name: str, seed: int) -> Cell:
@@ -286,13 +287,12 @@ class Block:
         by_rule = self.settings("transfer")
         special = {rule: by_rule.pop(rule, {}) for rule in ("union", "pool", "learned")}
         settings = _merged(by_rule, special.get(name, {}), method.transfer)
-        selection = [self._cell(target, "selection")] if method.start == "best" else []
 
         def run(work: Path, results: Results) -> Results:
             place = self._place(work, target, method.upos)
-            charts = results[self._cell(target, "charts", plan)]
-            start = results[selection[0]]["chosen"][0] if selection else method.start or charts["start"]
-            fresh = {"start": "none", "like": str(place.models[charts["start"]])} if start == "none" else {}
+            start = results[self._cell(target, "charts", plan)]["start"]
+            model = str(place.models[start])
+            begin = {"start": "none", "like": model} if method.fresh else {"start": model}
             found = transfer(
                 TransferArguments(
                     output=str(work),
@@ -303,7 +303,8 @@ class Block:
                     split=place.splits.get("dev", "dev"),
                     tagger=place.annotator,
                     states=str(place.states),
-                    **{"start": str(place.models.get(start, start)), **settings, **fresh},
+                    **begin,
+                    **settings,
                 )
             )
             scores = {"test": place.score(work, "test", method.model), "curve": scoring.curve(work)}
@@ -311,9 +312,9 @@ class Block:
             return {**scoring.public(found), **scores, "start": start}
 
         content = self._content(target, "dev", "test", settings=settings, seed=seed)
-        content |= {"start": method.start, "upos": method.upos, "model": dict(method.model)}
+        content |= {"fresh": method.fresh, "upos": method.upos, "model": dict(method.model)}
         needs = self._needs(
-            target, self._cell(target, "charts", plan), *selection, *self._annotator_cell(target, method.upos)
+            target, self._cell(target, "charts", plan), *self._annotator_cell(target, method.upos)
         )
         return Cell(self._cell(target, "transferred", name, str(seed)), run, content, list(dict.fromkeys(needs)))
 

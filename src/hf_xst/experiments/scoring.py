@@ -154,7 +154,9 @@ def ensemble(
 def _ways(
     pool: SourcePool, rules: Sequence[str], learned: Mapping[str, Any] | None
 ) -> list[tuple[str, str, dict[str, Any]]]:
-    ways: list[tuple[str, str, dict[str, Any]]] = [(rule, rule, {}) for rule in rules if rule != "grouped"]
+    # Truth inference is for models of one label a word; weights by group must have been learned.
+    without = {"grouped"} if len(pool.sources[0].model.columns) == 1 else {"grouped", "truth"}
+    ways: list[tuple[str, str, dict[str, Any]]] = [(rule, rule, {}) for rule in rules if rule not in without]
     if learned is not None:
         ways.append(("pool learned", "pool", {"weights": pool.weights(learned["weights"])}))
         if "grouped" in rules:

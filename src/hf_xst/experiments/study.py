@@ -26,6 +26,8 @@ class ChartPlan:
         rule: see `hf_xst.training.building.ChartSettings`.
         weights: `learned` takes the weights of the target's `weights` cell.
         sources: only these sources; all of the target's by default.
+        start: the source that training starts from, in the place of the study's; `best` takes the one that
+            agrees best with the others.
         add: methods whose target models join the sources (another round of pooling).
         text_split: part of the target's text, in the place of the target's own.
         upos: see `Study`.
@@ -35,6 +37,7 @@ class ChartPlan:
     rule: str = "pool"
     weights: str | None = None
     sources: Sequence[str] | None = None
+    start: str | None = None
     add: Sequence[str] = ()
     text_split: str | None = None
     upos: str | None = None
@@ -48,7 +51,7 @@ class Method:
     Args:
         charts: the plan of the charts; by default the one of the method's name.
         transfer: further settings of `transfer`.
-        start: a source, `best` (the source that agrees best with the others), or `none` (from scratch).
+        fresh: train from scratch (with the start's configuration) instead of from the start.
         upos: see `Study`; for the sentences that are scored.
         model: fields of the target model's configuration that are set before it is scored, e.g. single_root.
         targets: only these targets.
@@ -59,7 +62,7 @@ class Method:
 
     charts: str | None = None
     transfer: Settings = field(default_factory=dict)
-    start: str | None = None
+    fresh: bool = False
     upos: str | None = None
     model: Settings = field(default_factory=dict)
     targets: Sequence[str] | None = None
@@ -148,13 +151,13 @@ class Study:
         """Give all cells, each after those that it needs."""
         from .block import Block  # a block is made of a study
 
-        # Taggers come first: parsers may read their answers.
-        for task in sorted(self.tasks, reverse=True):
-            for encoder in self.encoders:
-                block = Block(self, encoder, task)
-                yield from (block.source(code) for code in self.sources)
-                for target in self.targets:
-                    yield from block.target(target)
+        # Taggers come before parsers, which may read their answers.
+        tasks = sorted(self.tasks, reverse=True)
+        blocks = [Block(self, encoder, task) for encoder in self.encoders for task in tasks]
+        yield from (block.source(code) for block in blocks for code in self.sources)
+        for target in self.targets:
+            for block in blocks:
+                yield from block.target(target)
 
     def treebank(self, files: Settings) -> str:
         """Write splits and their files as `SPLIT=PATH,...`, paths below the data folder."""

@@ -19,6 +19,7 @@ RATE, PULL = "learning_rate", "l2"
 Space = Mapping[str, tuple[float, float]]
 _STUDY = "search"
 _PLACE = "place"
+_IDENTITY = "about"
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,10 @@ class Trials:
 
     def identify(self, identity: Mapping[str, Any]) -> list[str]:
         """Remember what the search is about, and return the entries that differ from what it was about."""
-        known = self._study.user_attrs
-        for name, value in identity.items():
-            if name not in known:
-                self._study.set_user_attr(name, value)
-        return [name for name, value in identity.items() if name in known and known[name] != value]
+        if _IDENTITY not in self._study.user_attrs:
+            self._study.set_user_attr(_IDENTITY, dict(identity))
+        known = self._study.user_attrs[_IDENTITY]
+        return [name for name, value in identity.items() if name not in known or known[name] != value]
 
     def run(self, trainer: TrialTrainer, place: int, values: dict[str, float]) -> Trial:
         """Run one trial; of one that was interrupted nothing is left but a note in the record.

@@ -8,27 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, Features, List, Value, load_dataset
-from transformers import MODEL_MAPPING, AutoConfig
 
 from hf_xst.files import written_aside
-from hf_xst.models.base import StructuredModel
-
-
-def model_class(model_type: str) -> type[StructuredModel]:
-    """Find the class of models that charts are for.
-
-    Raises:
-        ValueError: the type is unknown here.
-    """
-    try:
-        found: Any = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
-    except (ValueError, KeyError) as problem:
-        raise ValueError(
-            f"the charts are for models of the type {model_type!r}, which is unknown here; update this "
-            "package, or import what defines them"
-        ) from problem
-    kind: type[StructuredModel] = found
-    return kind
+from hf_xst.training.fresh import model_class
 
 
 def with_readable_columns(rows: Dataset, provenance: Mapping[str, Any]) -> Dataset:

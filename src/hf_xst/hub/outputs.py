@@ -106,7 +106,7 @@ def as_dict(sentence: ConlluSentence, annotation: Annotation) -> dict[str, Any]:
     given = {"sent_id": sentence.sent_id, "text": sentence.text}
     found: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     found["words"] = sentence.words
-    if any(tag != BLANK for tag in sentence.upos):
+    if annotation.left_out is None and any(tag != BLANK for tag in sentence.upos):
         found["upos"] = sentence.upos
     found |= annotation.columns
     if annotation.log_probs:

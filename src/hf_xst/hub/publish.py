@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from datasets import Dataset
 from huggingface_hub import CommitInfo, hf_hub_download
@@ -26,7 +26,7 @@ from .chart_columns import spell_out
 from .parcel import CARD, Parcel, gathered, packed
 from .privacy import Secrets, find_leaks
 from .training_text import training_sentences
-from .upload import Destination, upload
+from .upload import Destination, resolved, upload
 from .vocabulary import Vocabulary, keep_public_words
 
 _SHOWN_LEAKS = 5
@@ -41,12 +41,21 @@ class Choices:
         vectors: the public vector file, if it is not the one that the model was made with.
         tags: further tags of the card.
         dry_run: only list what would go.
+
+    Raises:
+        ValueError: the vocabulary has another value.
     """
 
     vocabulary: Vocabulary = "public"
     vectors: str | None = None
     tags: tuple[str, ...] = ()
     dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.vocabulary not in get_args(Vocabulary):
+            raise ValueError(
+                f"vocabulary is {self.vocabulary!r}; expected {' or '.join(get_args(Vocabulary))}"
+            )
 
 
 def push_folder(
@@ -71,17 +80,20 @@ def push_folder(
     """
     folder, choices = Path(folder), choices or Choices()
     kind = packed(folder).kind
+    destination = replace(destination, kind=kind)
+    if not choices.dry_run:
+        destination = resolved(destination)
     with tempfile.TemporaryDirectory(prefix="hf-xst-push-") as name:
         aside = Path(name)
         gathered(folder, aside)
         notes = [_spelled(aside)] if kind == "dataset" else _words_chosen(aside, choices)
-        _with_card(aside, replace(destination, kind=kind), choices)
+        _with_card(aside, destination, choices)
         parcel = packed(aside)
         sentences = training_sentences(folder) if kind == "model" else ()
         secrets = Secrets.here(folder, destination.account, sentences, destination.known_token)
         _check(parcel, secrets)
         _tell(parcel, destination, notes, dry_run=choices.dry_run)
-        return None if choices.dry_run else upload(parcel, replace(destination, kind=kind))
+        return None if choices.dry_run else upload(parcel, destination)
 
 
 def push_model(model: StructuredModel, repository: str, **options: Any) -> CommitInfo:

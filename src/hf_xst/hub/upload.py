@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, get_token
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
 from hf_xst.remote import HUB_ERRORS, Kind, reason
 from hf_xst.training.runs import say
@@ -61,18 +62,36 @@ class Destination:
         return self.token if isinstance(self.token, str) else None
 
 
+def resolved(destination: Destination) -> Destination:
+    """See that there is a token, and complete the id by its account if need be.
+
+    Raises:
+        PushError: there is no token, or it is refused.
+    """
+    if destination.known_token is None and get_token() is None:
+        raise PushError("there is no token: log in with `hf auth login`, or set HF_TOKEN")
+    if destination.account:
+        return destination
+    with _told(destination, _UNCHANGED):
+        account = _owner(destination)
+    return replace(destination, repository=f"{account}/{destination.repository}")
+
+
+def _owner(destination: Destination) -> str:
+    return str(HfApi(token=destination.token).whoami()["name"])
+
+
 def upload(parcel: Parcel, destination: Destination) -> CommitInfo:
     """Send files in one commit; allowed files there from before that do not go now are removed.
 
     Args:
         parcel: the files.
-        destination: the repository.
+        destination: the repository, `resolved`.
 
     Raises:
         PushError: the Hub refuses, or cannot be reached.
     """
     api = HfApi(token=destination.token)
-    destination = _resolved(api, destination)
     repository, kind = destination.repository, destination.kind
     with _told(destination, _UNCHANGED):
         head = _ready_repository(api, destination)
@@ -107,24 +126,24 @@ def _told(destination: Destination, state: str) -> Iterator[None]:
         raise
     except (*HUB_ERRORS, RuntimeError, ValueError) as problem:  # the client wraps a broken upload so
         repository = destination.repository
-        told = reason(problem, repository, destination.kind, destination.revision, destination.token)
+        told = _not_theirs(problem, destination)
+        told = told or reason(problem, repository, destination.kind, destination.revision, destination.token)
         raise PushError(
-            f"{told}; {repository}: {state}. The same command tries again, and sends only what is missing"
+            f"{told}; {repository}: {state}, and once this is mended the same command goes on"
         ) from problem
 
 
-def _resolved(api: HfApi, destination: Destination) -> Destination:
-    """Complete the id, and see that its account can be written to."""
-    with _told(destination, _UNCHANGED):
-        told = api.whoami()
-    own = [told["name"], *(organisation["name"] for organisation in told.get("orgs") or [])]
-    account, _, name = destination.repository.rpartition("/")
-    if account and account not in own and not destination.create_pr:
-        raise PushError(
-            f"the token is {told['name']}'s, who may not write to {account}'s repositories; "
-            f"push to {told['name']}/{name}, or use a token of {account}"
-        )
-    return replace(destination, repository=f"{account or told['name']}/{name}")
+def _not_theirs(problem: BaseException, destination: Destination) -> str | None:
+    """Say whose the token is where the Hub forbids to write with it."""
+    if not isinstance(problem, HfHubHTTPError) or problem.response.status_code != HTTPStatus.FORBIDDEN:
+        return None
+    owner, (account, _, name) = _owner(destination), destination.repository.rpartition("/")
+    if owner == account:
+        return None
+    return (
+        f"the token is {owner}'s, who may not write to {account}'s repositories; push to {owner}/{name}, or "
+        f"use a token of {account}"
+    )
 
 
 def _ready_repository(api: HfApi, destination: Destination) -> str:

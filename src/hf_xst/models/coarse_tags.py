@@ -53,8 +53,9 @@ class CoarseTags(nn.Module):
                 if self.dropout == 0:
                     raise ValueError(
                         f"sentence {name}: this model reads coarse tags (UPOS) beside the words and the "
-                        "sentence has none; tag it first (a tagger beside the model, or --tagger), or train "
-                        "a model without them (uses_upos=False) or with upos_dropout"
+                        "sentence has none; tag it first (a tagger beside the model, --tagger, or the "
+                        "pipeline's tagger=), or train a model without them (uses_upos=False) or with "
+                        "upos_dropout"
                     )
                 tags = [_BLANK] * count
             if len(tags) != count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -231,8 +232,6 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         Raises:
             ValueError: something private would go, or the Hub refuses; in one line.
         """
-        # What may be published is known above this layer: the package's public name finds it.
-        import hf_xst
-
-        publish: Any = hf_xst.push_model
+        # What may be published is known above this layer: it is found when it is wanted, by its public name.
+        publish: Any = import_module(__name__.partition(".")[0]).push_model
         return publish(self, repo_id, **options)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from huggingface_hub import snapshot_download
@@ -54,37 +55,52 @@ Form = Callable[[Sequence[Annotated], ConlluSentence | None], str]
 """Writes annotated sentences, given the sentence before them in the file, if there is one."""
 
 
+@dataclass(frozen=True)
+class AnnotationSettings:
+    """How sentences are annotated.
+
+    Args:
+        reading: what is wanted of each model; the k best only of the last one.
+        batch_words: words of a batch, padding included.
+        max_words: the longest sentence that is annotated.
+        too_long: leave longer sentences out ("skip"), or raise an error ("error").
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    batch_words: int = BATCH_WORDS
+    max_words: int = MAX_WORDS
+    too_long: TooLong = "skip"
+
+    def __post_init__(self) -> None:
+        for name, value in (("batch_words", self.batch_words), ("max_words", self.max_words)):
+            if value < 1:
+                raise ValueError(f"{name} is {value}; expected at least 1")
+        if self.too_long not in get_args(TooLong):
+            raise ValueError(f"too_long is {self.too_long!r}; expected {' or '.join(get_args(TooLong))}")
+
+
 class Annotator:
     """Models one after another; each reads the columns that those before it predict.
 
     Args:
         models: in their order, on their devices.
-        reading: what is wanted of each; the k best only of the last one.
-        batch_words: words of a batch, padding included.
-        max_words: the longest sentence that is annotated.
-        too_long: leave longer sentences out, or raise an error.
-
-    Raises:
-        ValueError: a number is out of range.
+        settings: how they are used.
     """
 
-    def __init__(
-        self,
-        models: Sequence[StructuredModel],
-        reading: Reading | None = None,
-        *,
-        batch_words: int = BATCH_WORDS,
-        max_words: int = MAX_WORDS,
-        too_long: TooLong = "skip",
-    ) -> None:
-        for name, value in (("batch_words", batch_words), ("max_words", max_words)):
-            if value < 1:
-                raise ValueError(f"{name} is {value}; expected at least 1")
-        self.models, self.reading = list(models), reading or Reading()
-        self.batch_words, self.max_words, self.too_long = batch_words, max_words, too_long
+    def __init__(self, models: Sequence[StructuredModel], settings: AnnotationSettings | None = None) -> None:
+        self.models, self.settings = list(models), settings or AnnotationSettings()
         names = [str(place) for place in range(len(self.models))]
         shared = shared_encoders(dict(zip(names, self.models, strict=True))) if len(names) > 1 else {}
         self._states = [shared.get(name) for name in names]
+
+    def with_settings(self, settings: AnnotationSettings) -> Annotator:
+        """Return the same models used otherwise."""
+        twin = copy.copy(self)
+        twin.settings = settings
+        return twin
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -139,17 +155,18 @@ class Annotator:
             advance(len(batch))
             return found
 
-        found = in_batches(short, run, self.batch_words, window=max(1, len(short)))
+        found = in_batches(short, run, self.settings.batch_words, window=max(1, len(short)))
         done = [next(found) if reason is None else Annotation(left_out=reason) for reason in reasons]
         advance(len(rows) - len(short))
         return done
 
     def _reason(self, row: Row) -> str | None:
         """Say why a sentence must be left out, if it must."""
-        if len(row["words"]) <= self.max_words:
+        limit = self.settings.max_words
+        if len(row["words"]) <= limit:
             return None
-        reason = f"{len(row['words'])} words, more than max_words={self.max_words}"
-        if self.too_long == "error":
+        reason = f"{len(row['words'])} words, more than max_words={limit}"
+        if self.settings.too_long == "error":
             raise ValueError(
                 f"sentence {row.get('sent_id', '?')} has {reason}; raise --max-words if there is memory for "
                 "it (it grows with the square of the length), or leave such sentences out (--too-long skip)"
@@ -161,8 +178,9 @@ class Annotator:
         by_model: list[list[Finding]] = []
         for place, (model, states) in enumerate(zip(self.models, self._states, strict=True)):
             is_last = place == len(self.models) - 1
-            reading = self.reading if is_last else self.reading.without_ranks()
-            found = findings(model, run_rows(model, rows, states), reading)
+            reading = self.settings.reading
+            output = run_rows(model, rows, states)
+            found = findings(model, output, reading if is_last else reading.without_ranks())
             rows = [{**row, **each.columns} for row, each in zip(rows, found, strict=True)]
             by_model.append(found)
         return [self._joined(each) for each in zip(*by_model, strict=True)]

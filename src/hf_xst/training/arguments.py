@@ -100,7 +100,9 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     start: str | None = option("Name of the source that training will start from; the first one without it.")
     labels: Literal["start", "union"] = option("Labels of the charts: the start's, or all sources'.", "start")
-    rule: Literal["pool", "union"] = option("Logarithmic opinion pool, or union (PPTX).", "pool")
+    rule: Literal["pool", "union", "linear"] = option(
+        "Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool"
+    )
     sigma: float = option("Probability mass that is kept of each group of candidates.", 0.95)
     floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
     weights: str | None = option("YAML file with a weight for each source by name; uniform without it.")
@@ -122,6 +124,9 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     start: str = required("The starting model (folder or Hub id), or `none` for a fresh one (--l2 0).")
     start_revision: str | None = option("Revision of the start on the Hub.")
     like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
+    encoder: str | None = option(
+        "With --start none: a pretrained encoder (folder or Hub id) in the place of --vectors."
+    )
     l2: float | None = option(
         "Strength of the pull to the starting parameters; without it the published one."
     )

@@ -10,8 +10,6 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.charts import log_opinion_pool, stacked_log_marginals, threshold
-from hf_xst.charts.chart import thresholded_union
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.charts.storage import FORMAT_VERSION, chart_features, to_ragged, words_hash
 from hf_xst.console import progress
@@ -19,47 +17,14 @@ from hf_xst.data.layout import rows_to_dataset
 from hf_xst.files import write_text, written_aside
 from hf_xst.models.base import Row
 
+from .chart_settings import ChartSettings
 from .inference import in_batches
+from .opinions import SourceBatch
 from .sentences import content_hash
 from .sources import SourcePool
 
-RULES = ("pool", "union")
 SHARD = 1000
 STATE_FILE = "run/building.json"
-
-
-@dataclass(frozen=True)
-class ChartSettings:
-    """How charts are made.
-
-    Args:
-        rule: `"pool"` (logarithmic opinion pool) or `"union"` (PPTX).
-        sigma: mass that is kept of each group.
-        floor: added to every marginal before the logarithm; the published value is 1e-9.
-        weights: a weight for each source by name; uniform if not given.
-        keep_log_probs: store the pooled log-probabilities of the kept candidates.
-        temperature: each source's scores are divided by it before marginals are taken.
-
-    Raises:
-        ValueError: the rule is unknown, or sigma, floor or temperature out of range.
-    """
-
-    rule: str = "pool"
-    sigma: float = 0.95
-    floor: float = 1e-9
-    weights: Mapping[str, float] | None = None
-    keep_log_probs: bool = False
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise ValueError(f"rule is {self.rule!r}; expected one of {', '.join(RULES)}")
-        if not 0 < self.sigma <= 1:
-            raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
-        if not 0 <= self.floor < 1:
-            raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature is {self.temperature}; expected a positive number")
 
 
 @dataclass
@@ -97,18 +62,12 @@ class ChartMaker:
 
     def __call__(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return the chart columns of a batch of rows."""
-        sources = self.pool.distributions(rows)
-        if self.settings.temperature != 1:
-            sources = [each.with_scores(each.scores / self.settings.temperature) for each in sources]
-        first = sources[0]
-        marginals = stacked_log_marginals(sources)
-        pooled = log_opinion_pool(marginals, self.weights, self.settings.floor, valid=first.valid)
+        batch = SourceBatch.read(self.pool, rows).softened(self.settings.temperature)
+        first = batch.sources[0]
+        pooled = batch.pooled(self.settings, self.weights)
+        kept = batch.allowed(self.settings, self.weights)
         if self.settings.rule == "pool":
-            kept = threshold(pooled, self.settings.sigma, first.valid)
-            self.counts.without_support += int(unsupported_groups(marginals, self.weights).sum())
-        else:
-            kept = thresholded_union(marginals, self.settings.sigma, first.valid)
-        best = [source.best_candidates() for source in sources]
+            self.counts.without_support += int(unsupported_groups(batch.log_marginals, self.weights).sum())
         pool_best = first.with_scores(first.part_view(pooled)).best_candidates()
         groups = first.group_lengths.tolist()
         stored = pooled if self.settings.keep_log_probs else None
@@ -119,7 +78,7 @@ class ChartMaker:
             {
                 **row,
                 **to_ragged(kept[place], groups[place], None if stored is None else stored[place]),
-                "source_best": [candidates[place, : groups[place]].tolist() for candidates in best],
+                "source_best": [candidates[place, : groups[place]].tolist() for candidates in batch.best],
                 "pool_best": pool_best[place, : groups[place]].tolist(),
                 "words_hash": words_hash(row["words"]),
                 "format_version": FORMAT_VERSION,

@@ -19,6 +19,11 @@ class Published:
     learning_rate: dict[str, float]
     l2: dict[str, float]
 
+    def of(self, rule: str) -> tuple[float, float]:
+        """Return step size and strength of the pull for charts made by a rule; pools of any kind are alike."""
+        kind = "union" if rule == "union" else "pool"
+        return self.learning_rate[kind], self.l2[kind]
+
 
 SOURCE_LEARNING_RATE = 1e-4
 PUBLISHED = {

@@ -21,7 +21,6 @@ from hf_xst.files import written_aside
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 
-
 STATES_FILE = "states.safetensors"
 
 

@@ -9,14 +9,14 @@ import torch
 from datasets import Dataset
 from torch import Tensor
 
-from hf_xst.charts import log_opinion_pool, stacked_log_marginals, threshold
+from hf_xst.charts import linear_opinion_pool, log_opinion_pool, stacked_log_marginals, threshold
 from hf_xst.charts.chart import candidates_mask
 from hf_xst.console import progress
 from hf_xst.models.base import Row
 from hf_xst.numerics import log_normalise, safe_log
 from hf_xst.structures.base import Structure
 
-from .building import ChartSettings
+from .chart_settings import ChartSettings
 from .inference import in_batches
 from .sources import SourcePool
 
@@ -75,15 +75,22 @@ class SourceBatch:
             settings: rule, sigma and floor; the temperature must have been applied.
             weights: of the pool, in the order of the sources.
         """
-        valid = self.valid
-        if settings.rule == "pool":
-            pooled = log_opinion_pool(self.log_marginals, weights, settings.floor, valid=valid)
-            chart = threshold(pooled, settings.sigma, valid)
-        else:
-            chart = self.kept(settings.sigma).any(0)
+        chart = self.allowed(settings, weights)
         for candidates in self.best:
-            chart |= candidates_mask(candidates, valid)
+            chart |= candidates_mask(candidates, chart)
         return chart
+
+    def allowed(self, settings: ChartSettings, weights: Sequence[float] | None) -> Tensor:
+        """Return the charts without best structures: bool (B, G, C); arguments as for `chart`."""
+        if settings.rule == "union":
+            return self.kept(settings.sigma).any(0)
+        return threshold(self.pooled(settings, weights), settings.sigma, self.valid)
+
+    def pooled(self, settings: ChartSettings, weights: Sequence[float] | None) -> Tensor:
+        """Return the pooled log-probabilities (B, G, C), of the logarithmic pool for a union."""
+        if settings.rule == "linear":
+            return linear_opinion_pool(self.log_marginals, weights, valid=self.valid)
+        return log_opinion_pool(self.log_marginals, weights, settings.floor, valid=self.valid)
 
 
 def for_each_batch(

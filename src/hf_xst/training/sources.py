@@ -12,7 +12,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
-from transformers.utils import CONFIG_NAME
+from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.data import WordVectors
@@ -94,7 +94,7 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
     except OSError as error:
         raise ValueError(_no_model(name, revision, error)) from error
     except ValueError as error:
-        raise ValueError(_other_model(name, "a model of an unknown type")) from error
+        raise ValueError(_other_model(name, "no config.json, or one of an unknown type")) from error
     if not isinstance(config, StructuredConfig):
         raise ValueError(_other_model(name, f"a model of the type {config.model_type}"))
     try:
@@ -123,6 +123,11 @@ def _no_model(path: str, revision: str | None, error: Exception | None = None) -
             "train-source and transfer write when they end"
         )
     at = f" at the revision {revision}" if revision else ""
+    if error is not None and SAFE_WEIGHTS_NAME in str(error):
+        return (
+            f"no model {path}{at}: it holds no {SAFE_WEIGHTS_NAME}, and pickled weights are not read, since "
+            "they can run any program; ask for the model in safetensors form"
+        )
     why = "" if error is None else f": {reason(error, path, revision=revision)}"
     return f"no model {path}{at}: it is neither a folder on this machine nor within reach on the Hub{why}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .reading import METHODS, main_scores
 from .write import write_report
 
-__all__ = ["write_report"]
+__all__ = ["METHODS", "main_scores", "write_report"]

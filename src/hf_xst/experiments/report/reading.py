@@ -31,6 +31,8 @@ MAIN_METHODS = {
     "transferred/recipe": "recipe",
     POOL: "pool as it stands",
 }
+# What a study of one target is summed up by, in the order of the methods' steps.
+METHODS = {method: MAIN_METHODS[method] for method in (VOTE, POOL, UNION, TRAINED_POOL)}
 OTHER_METHODS = {
     "ensemble/pool learned": "pool as it stands, learned weights",
     "ensemble/linear": "linear pool as it stands",
@@ -215,6 +217,26 @@ class Results:
         for target in in_order(target for target, _ in held):
             for method in in_order((m for t, m in held if t == target), (*MAIN_METHODS, *OTHER_METHODS)):
                 yield target, method, _mean_curve(held[target, method])
+
+
+def main_scores(records: Records) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return the mean test score of every method, by (encoder, task, target).
+
+    Methods are named as in `METHODS`, and direct transfer `direct SOURCE`.
+    """
+    results = Results(records)
+    table: dict[tuple[str, str, str], dict[str, float]] = {}
+    for block in results.blocks:
+        for target in results.targets(block):
+            cells = {
+                method: results.score(block, target, "test", method) for method in results.methods(block)
+            }
+            table[*block, target] = {
+                method.replace("ensemble/direct", "direct"): cell.number
+                for method, cell in cells.items()
+                if cell.number is not None
+            }
+    return table
 
 
 def summed_up(values: list[float]) -> Cell:

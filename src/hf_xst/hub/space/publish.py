@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import yaml
 from huggingface_hub import CommitOperationAdd, HfApi
@@ -65,11 +65,10 @@ def space_files(content: SpaceContent) -> dict[str, str]:
         ValueError: a model is not on the Hub.
     """
     models = content.models()
-    need("gradio", "demo")
     metadata = {
         "title": content.title,
         "sdk": "gradio",
-        "sdk_version": version("gradio"),
+        "sdk_version": _gradio_version(),
         "app_file": "app.py",
         "license": content.license,
         "short_description": "Pool source models, see the chart, get the tree",
@@ -86,13 +85,19 @@ def space_files(content: SpaceContent) -> dict[str, str]:
     }
 
 
+def _gradio_version() -> str:
+    try:
+        return version("gradio")  # without importing it, which takes seconds
+    except PackageNotFoundError:
+        return str(need("gradio", "demo").__version__)
+
+
 def push_space(
     name: str,
     content: SpaceContent,
     *,
     public: bool = False,
     token: str | None = None,
-    api: HfApi | None = None,
 ) -> str:
     """Make a Space, or bring it up to date.
 

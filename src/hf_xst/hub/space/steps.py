@@ -17,7 +17,7 @@ from torch import Tensor
 from hf_xst.charts import log_opinion_pool
 from hf_xst.models.base import Row, StructuredModel
 from hf_xst.structures.base import Structure
-from hf_xst.training.building import ChartSettings
+from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.opinions import SourceBatch
 from hf_xst.training.sources import SourcePool, joint_names
 

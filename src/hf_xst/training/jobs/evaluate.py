@@ -9,6 +9,7 @@ from datasets import Dataset
 
 from hf_xst.data import prepare, read_conllu
 from hf_xst.data.layout import sentences_to_dataset
+from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
 
@@ -39,7 +40,10 @@ def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
     scores: dict[str, Any] = score(found, gold, columns)
     folder = RunFolder(arguments.output, arguments, prefix="evaluate-")
     folder.begin()
-    folder.write_json("scores.json", {"data": note, "columns": list(columns), **scores})
+    treebanks = treebank_facts(arguments.treebank, arguments.split, arguments.data)
+    folder.write_json(
+        "scores.json", {"data": note, "treebanks": treebanks, "columns": list(columns), **scores}
+    )
     summary(f"{arguments.model or arguments.predictions} on {note}", scores)
     return scores
 

@@ -21,6 +21,7 @@ from ..annotation import ANNOTATOR_FOLDER as ANNOTATOR_FOLDER
 from ..annotation import (
     BLOCK,
     Annotated,
+    AnnotationSettings,
     Annotator,
     Form,
     annotator_beside,
@@ -107,13 +108,8 @@ def predict(arguments: PredictArguments, form_of: Callable[[Annotator, str], For
     model = ready_model(path, revision, vectors)
     models = [*_annotators(arguments.tagger, model, path, revision, vectors), model]
     reading = Reading(arguments.decoding, arguments.confidence, arguments.kbest)
-    annotator = Annotator(
-        models,
-        reading,
-        batch_words=arguments.batch_words,
-        max_words=arguments.max_words,
-        too_long=arguments.too_long,
-    )
+    settings = AnnotationSettings(reading, arguments.batch_words, arguments.max_words, arguments.too_long)
+    annotator = Annotator(models, settings)
     form = form_of(annotator, _form_name(arguments))
     sentences = _Input(_sentences(arguments))
     if _is_stream(arguments.output):
@@ -162,10 +158,7 @@ def _identity(
         "models": hashlib.sha256(repr(models).encode()).hexdigest(),
         "to": _form_name(arguments),
         "format": arguments.format,
-        **asdict(annotator.reading),
-        "max_words": arguments.max_words,
-        "too_long": arguments.too_long,
-        "batch_words": arguments.batch_words,
+        **asdict(annotator.settings),
         "block": BLOCK,
     }
 
@@ -208,7 +201,7 @@ def _to_file(annotator: Annotator, sentences: _Input, form: Form, file: BlockFil
 def _tell_left_out(counts: Counts, annotator: Annotator) -> None:
     if counts.left_out:
         say(
-            f"{counts.left_out} sentences have more than {annotator.max_words} words and were left without "
+            f"{counts.left_out} sentences have more than {annotator.settings.max_words} words and were left without "
             f"annotation (first: {', '.join(counts.left_out_ids)}); --max-words raises the limit, "
             "--too-long error stops at such a sentence",
             "yellow",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
 from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
 from hf_xst.data import hold_out, prepare
+from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.models import BiaffineParser, BiaffineParserConfig, CrfTagger, CrfTaggerConfig
 from hf_xst.models.base import StructuredModel
 
@@ -18,6 +20,7 @@ from ..defaults import SOURCE_LEARNING_RATE
 from ..loop import kept_states, key_values, train_and_save, training_arguments
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, has_split, needs_structure, read_word_vectors, some, split_of
+from ..sources import SourceSpec
 from ..supervised import SupervisedTrainer
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
@@ -66,6 +69,11 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
         RESULTS,
         {
             "data": notes,
+            "treebanks": treebank_facts(str(arguments.treebank), arguments.split, arguments.data),
+            "dev_treebanks": treebank_facts(
+                str(arguments.dev_treebank or arguments.treebank), arguments.dev_split, arguments.data
+            ),
+            "encoder": _encoder_facts(arguments),
             "train_sentences": len(train),
             "dev_sentences": len(dev),
             "updates": trainer.state.global_step,
@@ -75,6 +83,15 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     )
     summary(f"{arguments.output} on the development part", scores)
     return scores
+
+
+def _encoder_facts(arguments: TrainSourceArguments) -> dict[str, Any] | None:
+    """Name the pretrained encoder; one in a folder of this machine has no id."""
+    if arguments.encoder is None:
+        return None
+    name = Path(arguments.encoder).name
+    spec = SourceSpec(name, arguments.encoder, arguments.encoder_revision)
+    return {"name": name, "id": spec.public_id(), "revision": spec.revision}
 
 
 def _settings(arguments: TrainSourceArguments, folder: RunFolder, metric: str) -> TrainingArguments:

@@ -14,6 +14,7 @@ from hf_xst.models.base import StructuredModel
 from ..arguments import TransferArguments
 from ..collation import ChartUse
 from ..defaults import PUBLISHED
+from ..fresh import fresh_model
 from ..loop import kept_states, train_and_save, training_arguments
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
@@ -97,7 +98,7 @@ def _settings(
 ) -> TrainingArguments:
     rate = arguments.learning_rate
     if rate is None:
-        rate = PUBLISHED[provenance["model_type"]].learning_rate[provenance["rule"]]
+        rate, _ = PUBLISHED[provenance["model_type"]].of(provenance["rule"])
     return training_arguments(
         folder,
         arguments,
@@ -127,11 +128,7 @@ def starting_model(
     if arguments.start != "none":
         model = load_model(arguments.start, arguments.start_revision, vectors)
     else:
-        if arguments.like is None or arguments.l2 not in (None, 0):
-            raise ValueError("--start none needs --like MODEL (whose configuration it takes) and --l2 0")
-        like = load_model(arguments.like, None, vectors)
-        model = type(like)(copy.deepcopy(like.config))
-        model.encoder.words = like.encoder.words  # what is pretrained stays
+        model = _fresh(arguments, provenance, vectors)
     if model.config.model_type != provenance["model_type"]:
         raise ValueError(
             f"the charts are for a {provenance['model_type']}, the start is a {model.config.model_type}"
@@ -142,10 +139,23 @@ def starting_model(
     return model
 
 
+def _fresh(
+    arguments: TransferArguments, provenance: dict[str, Any], vectors: WordVectors | None
+) -> StructuredModel:
+    if arguments.l2 not in (None, 0):
+        raise ValueError("--start none has no start to be pulled to: leave --l2 out, or say --l2 0")
+    if arguments.like is None:
+        return fresh_model(provenance, load_charts(arguments.charts)[0], vectors, arguments.encoder)
+    like = load_model(arguments.like, None, vectors)
+    model = type(like)(copy.deepcopy(like.config))
+    model.encoder.words = like.encoder.words  # what is pretrained stays
+    return model
+
+
 def _pull_strength(arguments: TransferArguments, provenance: dict[str, Any]) -> float:
     if arguments.start == "none":
         return 0.0
-    published = PUBLISHED[provenance["model_type"]].l2[provenance["rule"]]
+    _, published = PUBLISHED[provenance["model_type"]].of(provenance["rule"])
     return published if arguments.l2 is None else arguments.l2
 
 

@@ -1,0 +1,205 @@
+"""Cards of models and charts, made from what their runs have recorded: the command `hf-xst card`, and for a push.
+
+A card is a README.md with metadata for the Hub, and two pictures beside it. Made again, it keeps what people
+have written into it; see `keeping`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardData
+
+from hf_xst.files import write_text
+from hf_xst.training.arguments import option, required
+from hf_xst.training.runs import RunFolder, say
+
+from .example import Example, example_of, read_example
+from .facts import Facts
+from .keeping import Card, folded
+from .metadata import charts_metadata, checked_languages, licence_fields, model_metadata
+from .pictures import (
+    TABLE,
+    TREE,
+    chart_picture,
+    count_lines,
+    score_lines,
+    sentence_picture,
+    table_picture,
+)
+from .records import EXAMPLE, Records
+from .sections import sections_of, title_of
+from .vocabulary import Vocabulary
+
+README = "README.md"
+_SCORES = ("scores",)
+_SCORE_KEYS = ("metrics", "model-index", "model_name")
+
+
+@dataclass(kw_only=True)
+class CardArguments:
+    """Write the card of a model or of charts."""
+
+    folder: str = required(
+        "The folder of a model or of charts, --output of the command that made it (the first word will do)."
+    )
+    title: str | None = option("What the card is called; by default after task and language.")
+    language: list[str] = option("Codes of the languages (ISO 639), where the treebank does not say it.", [])
+    license: str | None = option(
+        "Licence of the model or charts: an id of the Hub (cc-by-sa-4.0), or a name."
+    )
+    license_link: str | None = option("Where the licence's text is.")
+    text_license: str | None = option("Licence of the treebank or text that was read.")
+    example: str | None = option(
+        "A sentence for the picture, annotated by the model: words with spaces between them, or a CoNLL-U file. "
+        "It is published with the card."
+    )
+
+
+class Rendered(NamedTuple):
+    """A card, its pictures by file name, and the example as it is drawn."""
+
+    card: ModelCard | DatasetCard
+    pictures: dict[str, str]
+    example: Example
+
+
+def card(arguments: CardArguments) -> None:
+    """Write OUTPUT/README.md and its pictures; what was said stays recorded for cards made later.
+
+    Args:
+        arguments: see the class.
+
+    Raises:
+        ValueError: the folder holds neither a model nor charts, a language is no code, the example cannot be
+            annotated, or the card that is there is broken.
+    """
+    folder = Path(arguments.folder)
+    _check_folder(folder)
+    checked_languages(arguments.language)
+    if arguments.example and Records(folder).kind == "charts":
+        raise ValueError("charts annotate no sentence: leave --example out")
+    example = read_example(arguments.example) if arguments.example else None
+    RunFolder(arguments.folder, arguments, prefix="card-").begin()
+    _keep_example(folder, example)
+    write_card(folder, said=frozenset(key for key, value in asdict(arguments).items() if value))
+    say(f"{folder / README} is written; what you add outside of its marks stays when it is made again")
+
+
+def write_card(
+    folder: str | Path,
+    *,
+    vocabulary: Vocabulary | None = None,
+    repository: str | None = None,
+    said: frozenset[str] = frozenset(),
+) -> ModelCard | DatasetCard:
+    """Render the card of a folder and write it there, with its pictures.
+
+    Args:
+        folder: a model's or charts'.
+        vocabulary: which words of encoder A are published, if that was decided.
+        repository: the id on the Hub, for the lines that load it.
+        said: what a person has stated just now, as `CardArguments` calls it; it comes before what stands in
+            the card.
+
+    Returns:
+        The card.
+
+    Raises:
+        ValueError: see `card`.
+    """
+    folder = Path(folder)
+    rendered = _rendered(folder, vocabulary, repository, said)
+    for name, content in rendered.pictures.items():
+        write_text(folder / name, content)
+    write_text(folder / README, str(rendered.card))
+    if rendered.example.origin == "predicted":
+        _keep_example(folder, rendered.example)
+    return rendered.card
+
+
+def render_card(
+    folder: str | Path, *, vocabulary: Vocabulary | None = None, repository: str | None = None
+) -> ModelCard | DatasetCard:
+    """Render the card of a folder without writing anything; see `write_card`."""
+    return _rendered(Path(folder), vocabulary, repository, frozenset()).card
+
+
+def _rendered(
+    folder: Path, vocabulary: Vocabulary | None, repository: str | None, said: frozenset[str]
+) -> Rendered:
+    _check_folder(folder)
+    records, old = Records(folder), Card.read(folder / README)
+    facts = _facts(records, old, said)
+    title = str(records.said.get("title") or title_of(facts))
+    example = example_of(records)
+    generated = _metadata(facts, title)
+    keeps = not records.is_whole and old.fingerprint is not None and old.fingerprint == records.fingerprint
+    if keeps:  # the card knows more of this very model than its folder
+        generated = {key: generated[key] for key in _SCORE_KEYS if key in generated}
+        metadata = old.renewed({**old.metadata, **generated}, said)
+    else:
+        metadata = old.renewed(generated, said)
+    told = {"vocabulary": vocabulary, "repository": repository, "title": title}
+    sections = sections_of(facts, example, metadata, told)
+    if keeps:
+        sections = {name: sections[name] for name in _SCORES if facts.scores}
+    record = old.record(generated, list(sections), records.fingerprint, partly=keeps)
+    text = f"{old.rewritten(sections).rstrip()}\n\n{record}"
+    pictures = {} if keeps and not facts.scores else _pictures(facts, example)
+    if keeps:
+        pictures.pop(TREE, None)
+    return Rendered(_hub_card(metadata, text, is_charts=records.kind == "charts"), pictures, example)
+
+
+def _hub_card(metadata: Mapping[str, Any], text: str, *, is_charts: bool) -> ModelCard | DatasetCard:
+    """Build the card as the Hub's client does, which checks the metadata's form."""
+    if is_charts:
+        return DatasetCard(f"---\n{DatasetCardData(**metadata).to_yaml()}\n---\n{text}")
+    return ModelCard(f"---\n{ModelCardData(**folded(metadata)).to_yaml()}\n---\n{text}")
+
+
+def _metadata(facts: Facts, title: str) -> dict[str, Any]:
+    build = charts_metadata if facts.records.kind == "charts" else model_metadata
+    data, said = build(facts, title), facts.records.said
+    licence = licence_fields(said.get("license"), said.get("license_link"))
+    return (
+        {"language": data.pop("language", None), **licence, **data} if "language" in data else licence | data
+    )
+
+
+def _facts(records: Records, old: Card, said: frozenset[str]) -> Facts:
+    """Put the facts together; what somebody has written into the metadata comes before what is recorded."""
+    own = None if "language" in said else old.own("language")
+    codes = [own] if isinstance(own, str) else own or records.said.get("language") or []
+    facts = Facts(records, text_licence=records.said.get("text_license"))
+    return replace(facts, language=tuple(str(code) for code in codes))
+
+
+def _pictures(facts: Facts, example: Example) -> dict[str, str]:
+    if facts.records.kind == "charts":
+        return {TREE: chart_picture(facts), TABLE: table_picture("Charts", count_lines(facts))}
+    pictures = {TREE: sentence_picture(example, facts)}
+    lines = score_lines(facts)
+    return pictures | ({TABLE: table_picture("Scores", lines)} if lines else {})
+
+
+def _keep_example(folder: Path, example: Example | None) -> None:
+    place = folder / "run" / EXAMPLE
+    if example is None:
+        place.unlink(missing_ok=True)
+    else:
+        write_text(place, json.dumps(asdict(example), indent=1, ensure_ascii=False) + "\n")
+
+
+def _check_folder(folder: Path) -> None:
+    records = Records(folder)
+    if not folder.is_dir() or not (records.config or records.provenance):
+        raise ValueError(
+            f"{folder} holds neither a model (config.json) nor charts (provenance.json); give the --output of "
+            "train-source, transfer or build-charts"
+        )

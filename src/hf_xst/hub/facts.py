@@ -1,0 +1,346 @@
+"""What a card says, put together from the records: nothing is guessed, what is not recorded is left out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from hf_xst.data.languages import LANGUAGES
+from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks
+
+from .records import Records
+from .wording import shown_command, without_paths
+
+TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
+# By the key of the score: its id on the Hub, and what it is called.
+METRICS = {
+    "las": ("las", "LAS without punctuation"),
+    "uas": ("uas", "UAS without punctuation"),
+    "las_punct": ("las", "LAS, all words"),
+    "uas_punct": ("uas", "UAS, all words"),
+    "accuracy": ("accuracy", "accuracy"),
+}
+_BEFORE = "eval_"  # what the Trainer puts before the names of scores
+_HELD_OUT = "held out"
+_TOTAL = re.compile(r"(?P<kept>\d+) of (?P<all>\d+) sentences kept")
+# Settings of training that a card lists if they are set, and how it calls them.
+_SETTINGS = {
+    "seed": "seed",
+    "batch_size": "batch size",
+    "epochs": "epochs",
+    "updates": "updates",
+    "patience": "epochs without a better score before the end",
+    "plateau": "epochs without a better score before the learning rate is halved",
+    "max_length": "longest sentence, added tokens counted",
+    "faulty": "faulty gold",
+    "best": "whose best structures join the charts",
+    "sigma": "mass that the charts were narrowed to",
+    "soft": "share of the loss against the pooled marginals",
+    "train_words": "word vectors trained",
+    "encoder_layers": "layers kept of the encoder",
+    "model": "configuration",
+    "trainer": "further arguments of the Trainer",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score in percent."""
+
+    key: str
+    value: float
+
+    @property
+    def identifier(self) -> str:
+        """Its id on the Hub."""
+        return METRICS[self.key][0]
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return METRICS[self.key][1]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores on a part of a treebank.
+
+    Attributes:
+        treebanks: what was read.
+        split: which part of it.
+        metrics: the scores.
+        sentences: how many sentences were scored.
+        words: how many words.
+        annotated: whether coarse tags that the model reads came from another model; None if not recorded.
+    """
+
+    treebanks: tuple[TreebankFacts, ...]
+    split: str
+    metrics: tuple[Metric, ...]
+    sentences: int | None = None
+    words: int | None = None
+    annotated: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The treebanks' names."""
+        return " + ".join(each.name for each in self.treebanks) or "not recorded"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How a model reads words.
+
+    Attributes:
+        name: of the vector space, or the kind of pretrained model with its size.
+        identifier: the pretrained encoder's id on the Hub.
+        revision: its revision.
+        sha256: of the vector file.
+        dimension: of a word's vector.
+        words: how many words the table has.
+        frozen: whether it stays as it is in training.
+    """
+
+    name: str
+    identifier: str | None = None
+    revision: str | None = None
+    sha256: str | None = None
+    dimension: int | None = None
+    words: int | None = None
+    frozen: bool = True
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a folder, beside the raw records.
+
+    Attributes:
+        records: the raw records.
+        language: codes that a person has stated; they come before those that treebanks give.
+        text_licence: the licence of treebanks or text, where a person has stated it.
+    """
+
+    records: Records
+    language: tuple[str, ...] = ()
+    text_licence: str | None = None
+
+    # -- what it is -------------------------------------------------------------------------------------
+
+    @property
+    def task(self) -> str:
+        """`parser`, `tagger`, or `model` of another kind."""
+        kind = self.records.config.get("model_type") or self.records.provenance.get("model_type")
+        return TASKS.get(str(kind), "model")
+
+    @property
+    def column(self) -> str:
+        """The column of labels that a tagger predicts."""
+        return str(self.records.config.get("column", "upos"))
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels."""
+        found = self.records.config.get("labels") or self.records.provenance.get("names") or []
+        return [str(name) for name in found]
+
+    @property
+    def reads_tags(self) -> bool:
+        """Whether the model reads coarse tags beside the words."""
+        return bool(self.records.config.get("uses_upos"))
+
+    @property
+    def languages(self) -> list[str]:
+        """Codes of the languages, those of the training text where its files say so for certain."""
+        codes = [each.language for each in self.treebanks if each.language]
+        return list(self.language) or list(dict.fromkeys(codes))
+
+    @property
+    def language_names(self) -> list[str]:
+        """The languages' names in English where they are known, else their codes."""
+        names = {each.language: each.language_name for each in self.treebanks}
+        return [
+            names.get(code) or (LANGUAGES[code].name if code in LANGUAGES else code)
+            for code in self.languages
+        ]
+
+    # -- what it was made from --------------------------------------------------------------------------
+
+    @property
+    def treebanks(self) -> tuple[TreebankFacts, ...]:
+        """Treebanks or text that were read in training: of a source with gold, else without."""
+        if self.records.kind == "source":
+            run = self.records.run
+            return _treebanks(self.records.results, run, str(run.get("split", "train")))
+        if "text" in self.records.provenance:
+            return _recorded(self.records.provenance["text"])
+        if self.records.kind == "charts":
+            return _treebanks({}, self.records.run, str(self.records.run.get("split", "train")))
+        return ()
+
+    @property
+    def licences(self) -> list[str]:
+        """Licences of the treebanks that were read."""
+        known = [each.licence for each in self.treebanks if each.licence]
+        return [self.text_licence] if self.text_licence else list(dict.fromkeys(known))
+
+    @property
+    def development(self) -> tuple[TreebankFacts, ...]:
+        """The treebank whose gold gave a transferred model's development scores, and nothing else."""
+        run = self.records.run
+        return _treebanks({}, run, str(run.get("split"))) if self.records.kind == "transferred" else ()
+
+    @property
+    def sentences(self) -> int | None:
+        """Sentences that were trained on, or that charts were made for."""
+        results, counts = self.records.results, self.records.provenance.get("counts", {})
+        found = results.get("train_sentences", results.get("sentences", counts.get("sentences")))
+        return None if found is None else int(found)
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """How the model reads words."""
+        config = self.records.config
+        space, pretrained = config.get("vector_space"), config.get("encoder_config")
+        if pretrained:
+            told = self.records.results.get("encoder") or {}
+            size = (
+                f"{pretrained.get('num_hidden_layers', '?')} layers of {pretrained.get('hidden_size', '?')}"
+            )
+            name = f"{told.get('name') or pretrained.get('model_type', 'AutoModel')} ({size})"
+            frozen = config.get("frozen_layers", -1) == -1
+            return Encoder(name, told.get("id"), told.get("revision"), frozen=frozen)
+        if space:
+            words, frozen = config.get("vocabulary_size"), bool(config.get("freeze_word_vectors", True))
+            return Encoder(
+                str(space["name"]), None, None, space.get("sha256"), space.get("dimension"), words, frozen
+            )
+        return None
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """The source models with their weights in the pool, None where all count alike."""
+        weights = self.records.provenance.get("weights") or {}
+        return [
+            {**source, "weight": weights.get(source["name"])}
+            for source in self.records.provenance.get("sources", [])
+        ]
+
+    @property
+    def start(self) -> str | None:
+        """What training on charts started from, by id or the last part of its path."""
+        start, like = self.records.run.get("start"), self.records.run.get("like")
+        if start == "none":
+            return f"a fresh model like {without_paths(str(like), self.ids)}" if like else "a fresh model"
+        return without_paths(str(start), self.ids) if start else None
+
+    @property
+    def base_models(self) -> list[str]:
+        """Ids of the models that this one comes from, as far as they are on the Hub: the start first."""
+        start = self.records.provenance.get("start")
+        ordered = sorted(self.sources, key=lambda source: source["name"] != start)
+        found = [source["id"] for source in ordered]
+        if self.records.kind == "source" and self.encoder:
+            found.append(self.encoder.identifier)
+        found.append((self.records.results.get("start") or {}).get("id"))
+        return list(dict.fromkeys(name for name in found if name))
+
+    @property
+    def ids(self) -> set[str]:
+        """What is known to be an id on the Hub."""
+        treebanks = [*self.treebanks, *self.development]
+        return {*self.base_models, *(each.name for each in treebanks if each.on_hub)}
+
+    # -- how --------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> list[tuple[str, Any]]:
+        """Settings of training that are recorded, by name."""
+        run = self.records.run
+        found: list[tuple[str, Any]] = []
+        if self.records.kind in ("source", "transferred"):
+            found = [("updates done", self.records.results.get("updates"))]
+            found += [
+                ("learning rate", self.records.learning_rate),
+                ("pull (l2)", self.records.results.get("l2")),
+            ]
+            found += [(title, self._setting(run.get(name))) for name, title in _SETTINGS.items()]
+        return [(name, value) for name, value in found if value not in (None, "", [])]
+
+    def _setting(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return ", ".join(without_paths(str(each), self.ids) for each in value)
+        return without_paths(value, self.ids) if isinstance(value, str) else value
+
+    @property
+    def command(self) -> str:
+        """The command, its paths reduced to their last parts."""
+        return shown_command(self.records.command, self.ids)
+
+    @property
+    def scores(self) -> list[Scores]:
+        """All scores: those of the development part, and those of evaluate."""
+        return [*self._development_scores(), *self._evaluation_scores()]
+
+    def _development_scores(self) -> Iterator[Scores]:
+        results, run = self.records.results, self.records.run
+        metrics = _metrics(results.get("dev") or {}, _BEFORE)
+        if not metrics:
+            return
+        annotated = bool(run.get("tagger")) if run else None
+        if self.records.kind == "transferred":
+            yield Scores(self.development, str(run.get("split", "dev")), metrics, annotated=annotated)
+            return
+        held_out = str((results.get("data") or [""])[0]).startswith(_HELD_OUT)
+        other = run.get("dev_treebank")
+        asked, split = str(run.get("dev_split", "dev")), str(run.get("split", "train"))
+        if "dev_treebanks" in results:
+            treebanks = _recorded(results["dev_treebanks"])
+        else:
+            told = {"treebank": other or run.get("treebank"), "data": run.get("data")}
+            treebanks = self.treebanks if held_out else _treebanks({}, told, asked)
+        part = f"last 10 % of {split}" if held_out else asked
+        yield Scores(treebanks, part, metrics, results.get("dev_sentences"), None, annotated)
+
+    def _evaluation_scores(self) -> Iterator[Scores]:
+        scores, run = self.records.scores, self.records.evaluation
+        metrics = _metrics(scores)
+        if not metrics:
+            return
+        kept = _TOTAL.search(str(scores.get("data", "")))
+        yield Scores(
+            _treebanks(scores, run, str(run.get("split", "test"))),
+            str(run.get("split", "test")),
+            metrics,
+            int(kept["kept"]) if kept else None,
+            scores.get("words"),
+            bool(run.get("tagger")) if run else None,
+        )
+
+
+def _metrics(scores: Mapping[str, Any], before: str = "") -> tuple[Metric, ...]:
+    found = [(key, scores.get(f"{before}{key}")) for key in METRICS]
+    return tuple(
+        Metric(key, float(value)) for key, value in found if value is not None and math.isfinite(value)
+    )
+
+
+def _treebanks(recorded: Mapping[str, Any], run: Mapping[str, Any], split: str) -> tuple[TreebankFacts, ...]:
+    """Take what was recorded when the files were read, else what the command was told."""
+    if recorded.get("treebanks"):
+        return _recorded(recorded["treebanks"])
+    if run.get("treebank"):
+        return tuple(named_treebanks(str(run["treebank"]), split, has_roots=bool(run.get("data"))))
+    if run.get("text"):
+        return (TreebankFacts(PurePosixPath(str(run["text"])).name),)
+    return ()
+
+
+def _recorded(entries: Sequence[Mapping[str, Any]]) -> tuple[TreebankFacts, ...]:
+    known = TreebankFacts.__dataclass_fields__
+    return tuple(
+        TreebankFacts(**{key: value for key, value in entry.items() if key in known}) for entry in entries
+    )

@@ -1,0 +1,115 @@
+"""The pictures of a card: a sentence as the model annotates it, and a table of scores or counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
+from hf_xst.drawing.markup import BLUE, element, picture, standalone, text
+from hf_xst.drawing.script import text_width
+from hf_xst.drawing.svg import arc_diagram
+
+from .example import INVENTED, Example
+from .facts import Facts
+
+TREE, TABLE = "tree.svg", "table.svg"
+_SIZE, _LINE, _GAP, _BAR = 13.0, 26.0, 16.0, 180.0
+
+
+class Line(NamedTuple):
+    """A line of a table: what it is about, what it says, and how much of a whole that is."""
+
+    name: str
+    value: str
+    share: float | None = None
+
+
+def sentence_picture(example: Example, facts: Facts) -> str:
+    """Draw an annotated sentence: a tree if there are heads, else the labels below the words.
+
+    Returns:
+        An SVG file's content.
+    """
+    upos = example.columns.get("upos")
+    if facts.task == "parser" and example.heads:
+        labels = example.columns["deprel"]
+        return standalone(dependency_svg(example.words, example.heads, labels, upos=upos))
+    shown = example.columns.get(facts.column, upos)
+    title = f"Labels of: {' '.join(example.words)}"
+    return standalone(arc_diagram(example.words, [], upos=shown, title=title, kind="tags"))
+
+
+def chart_picture(facts: Facts) -> str:
+    """Draw what a chart is, on an invented sentence: its structure, and other candidates that are allowed.
+
+    Returns:
+        An SVG file's content.
+    """
+    words, heads = INVENTED.words, INVENTED.heads
+    title = f"A chart of the invented sentence {' '.join(words)}"
+    if facts.task == "tagger":
+        tags = INVENTED.columns["upos"]
+        allowed = [list(dict.fromkeys([tag, other])) for tag, other in zip(tags, _OTHERS, strict=True)]
+        pairs = [
+            {(one, two) for one in first for two in second}
+            for first, second in zip(allowed, allowed[1:], strict=False)
+        ]
+        return standalone(chain_chart_svg(words, pairs, best=tags, title=title))
+    if facts.task != "parser":
+        return standalone(arc_diagram(words, [], title=title, kind="tags"))
+    best = list(zip(heads, INVENTED.columns["deprel"], strict=True))
+    further = [{2}, {5}, set(), {2}, {6}, set(), set()]
+    arcs = [
+        [arc, *((head, "nmod" if head < 6 else "ccomp") for head in others)]
+        for arc, others in zip(best, further, strict=True)
+    ]
+    return standalone(tree_chart_svg(words, arcs, best=best, title=title))
+
+
+_OTHERS = ("PROPN", "NOUN", "SCONJ", "ADJ", "NOUN", "VERB", "PUNCT")
+
+
+def table_picture(title: str, lines: Sequence[Line]) -> str:
+    """Draw a table with a bar for each line that is a share of a whole.
+
+    Returns:
+        An SVG file's content.
+    """
+    left = max((text_width(line.name, _SIZE) for line in lines), default=0) + _GAP
+    bars = _BAR + _GAP if any(line.share is not None for line in lines) else 0.0
+    right = max((text_width(line.value, _SIZE) for line in lines), default=0)
+    width = max(left + bars + right + 2 * _GAP, text_width(title, _SIZE) + 2 * _GAP)
+    parts = [text(title, width / 2, _LINE - 8, _SIZE, font_weight="bold")]
+    for place, line in enumerate(lines, start=1):
+        base = _LINE * (place + 1) - 8
+        parts.append(text(line.name, _GAP, base, _SIZE, text_anchor="start"))
+        if line.share is not None:
+            box = {"x": left + _GAP, "y": base - 11, "height": 14.0}
+            parts.append(element("rect", fill="currentColor", fill_opacity="0.12", width=_BAR, **box))
+            parts.append(element("rect", fill=BLUE, width=_BAR * min(1.0, max(0.0, line.share)), **box))
+        parts.append(text(line.value, left + bars + _GAP, base, _SIZE, text_anchor="start"))
+    said = "; ".join(f"{line.name}: {line.value}" for line in lines)
+    height = _LINE * (len(lines) + 1) + 4
+    return standalone(picture(width, height, parts, title=title, description=said, kind="table"))
+
+
+def score_lines(facts: Facts) -> list[Line]:
+    """Give the lines of the table of scores."""
+    return [
+        Line(f"{scores.name}, {scores.split}: {metric.title}", f"{metric.value:.2f} %", metric.value / 100)
+        for scores in facts.scores
+        for metric in scores.metrics
+    ]
+
+
+def count_lines(facts: Facts) -> list[Line]:
+    """Give the lines of the table of a chart data set's counts."""
+    counts = facts.records.provenance.get("counts", {})
+    groups, kept, sentences = (counts.get(key, 0) for key in ("groups", "kept", "sentences"))
+    lines = [Line("sentences", f"{sentences:,}"), Line("groups of candidates", f"{groups:,}")]
+    if groups:
+        bare = counts.get("without_support", 0)
+        lines.append(Line("candidates kept a group", f"{kept / groups:.2f}"))
+        lines.append(Line("groups without common support", f"{bare:,}", bare / groups))
+    return lines

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from pictures import arcs, of_class
+from small import charts, gold, model_of
+
+import hf_xst_cli
+from hf_xst.data import ConlluSentence
+from hf_xst.data.sentence import ConlluError
+from hf_xst.drawing import show as showing
+from hf_xst.drawing.show import ShowArguments, row_view, sentence_drawing, show
+
+FILE = """\
+# sent_id = one
+# text = the dog barks
+1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\tbarks\t_\tVERB\t_\t_\t0\troot\t_\t_
+
+# sent_id = two
+1\tהילדה\t_\t_\t_\t_\t2\tnsubj\t_\tArcProb=0.95
+2\tקראה\t_\t_\t_\t_\t0\troot\t_\tArcProb=0.4|X=1
+
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "some.conllu"
+    path.write_text(FILE, encoding="utf-8")
+    return str(path)
+
+
+def test_text_of_all_sentences(file, capsys):
+    show(ShowArguments(input=file))
+    shown = capsys.readouterr().out
+    assert shown.startswith("# one\n   ┌─► det    the    DET\n")
+    assert "\n\n# two\n" in shown
+
+
+@pytest.mark.parametrize("choice", [{"index": [2]}, {"sent_id": ["two"]}, {"index": [2], "sent_id": ["two"]}])
+def test_one_sentence_as_a_picture(file, tmp_path, choice):
+    target = tmp_path / "two.svg"
+    show(ShowArguments(input=file, output=str(target), **choice))
+    drawn = arcs(target.read_text(encoding="utf-8"))
+    assert [(arc.head, arc.dependent, arc.colour) for arc in drawn] == [(2, 1, "#0072B2"), (0, 2, "#E69F00")]
+
+
+def test_a_page_of_pictures(file, tmp_path):
+    target = tmp_path / "page.html"
+    show(ShowArguments(input=file, output=str(target)))
+    page = target.read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert '<div style="overflow-x:auto;max-width:100%" dir="rtl">' in page
+
+
+def test_the_flag_of_the_file_may_be_left_out(file, capsys, monkeypatch):
+    assert hf_xst_cli.main(["show", file, "--index", "1"]) == 0
+    first = capsys.readouterr().out
+    assert hf_xst_cli.main(["show", "--input", file, "--sent-id", "one"]) == 0
+    assert capsys.readouterr().out == first
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(FILE.encode()))))
+    assert hf_xst_cli.main(["show", "-", "--index", "1"]) == 0
+    assert capsys.readouterr().out == first
+    assert hf_xst_cli.main(["show", file, "--format", "svg"]) == 1
+    assert "an SVG file holds one sentence, found 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "give either a CoNLL-U file"),
+        ({"input": "a", "charts": "b"}, "give either a CoNLL-U file"),
+        ({"index": [3, 1]}, r"some.conllu has no sentence number 3 \(numbers count from 1\)"),
+        ({"sent_id": ["three"]}, "some.conllu has no sentence three"),
+    ],
+)
+def test_wrong_questions(file, settings, message):
+    given = settings if "input" in settings or not settings else {"input": file} | settings
+    with pytest.raises(ValueError, match=message):
+        show(ShowArguments(**given))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({}, "its heads are not all numbers"),
+        ({"head": ["2", "1"], "deprel": ["x", "y"]}, "no path leads from the root"),
+        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "_"]}, "word 'b' has no number ArcProb"),
+        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "ArcProb=high"]}, "word 'b' has no number ArcProb"),
+    ],
+)
+def test_sentences_that_cannot_be_drawn_are_named(columns, message):
+    sentence = ConlluSentence.from_words(["a", "b"], sent_id="some", columns=columns)
+    with pytest.raises(ConlluError, match=f"sentence some: .*{message}"):
+        sentence_drawing(sentence)
+
+
+@pytest.mark.parametrize("kind", ["parser", "tagger"])
+def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
+    rows = gold((3, 4), seed=3)
+    made, model = charts(kind, rows), model_of(kind)
+    provenance = {"names": model.names, "model_type": model.config.model_type}
+    monkeypatch.setattr(showing, "load_charts", lambda path, revision: (made, provenance))
+    annotated = tmp_path / "gold.conllu"
+    row = rows[1]
+    columns = {"upos": row["upos"], "head": [str(head) for head in row["head"]], "deprel": row["deprel"]}
+    annotated.write_text(ConlluSentence.from_words(row["words"], columns=columns).raw, encoding="utf-8")
+    show(ShowArguments(charts="charts", index=[2], gold=str(annotated)))
+    shown = capsys.readouterr().out
+    assert shown.startswith("# s1\n1 w")
+    assert shown.count("★") == 4
+    with pytest.raises(ValueError, match="holds 2 charts; --index goes from 1 to 2"):
+        show(ShowArguments(charts="charts", index=[3]))
+    with pytest.raises(ValueError, match="has no sentence s9"):
+        show(ShowArguments(charts="charts", sent_id=["s9"]))
+
+
+@pytest.mark.parametrize("kind", ["parser", "tagger"])
+def test_a_chart_holds_what_its_row_says(kind):
+    (row,) = charts(kind, gold((3,), seed=1))
+    model = model_of(kind)
+    view = row_view(row, {"names": model.names, "model_type": model.config.model_type})
+    kept = {(group, candidate) for group, candidate in view.kept.nonzero().tolist()}
+    groups = range(len(row["offsets"]) - 1)
+    stored = {(g, c) for g in groups for c in row["candidates"][row["offsets"][g] : row["offsets"][g + 1]]}
+    best = {(group, candidate) for each in row["source_best"] for group, candidate in enumerate(each)}
+    assert kept == stored | best
+    assert of_class(view.drawing().svg, "caption")
+
+
+def test_charts_of_other_models_are_refused():
+    (row,) = charts("parser", gold((3,)))
+    with pytest.raises(ValueError, match="cannot draw charts of some_model"):
+        row_view(row, {"names": ["a"], "model_type": "some_model"})

@@ -1,0 +1,173 @@
+"""What the app answers: every step as HTML, for sentences that were typed, uploaded or chosen."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import pytest
+from small import RELATIONS, model_of
+
+from hf_xst.data import ConlluSentence
+from hf_xst.hub.space.desk import Answer, Desk
+from hf_xst.hub.space.sentences import gold_of, typed_sentence, uploaded_sentences, upos_of
+from hf_xst.hub.space.steps import Workbench
+
+SOURCES = ["one", "two"]
+WEIGHTS = {"one": 1.0, "two": 0.5}
+
+
+@pytest.fixture(scope="module")
+def desk():
+    return Desk(
+        {
+            "parser": Workbench(
+                {name: model_of("parser", seed, uses_upos=True) for seed, name in enumerate(SOURCES)}
+            ),
+            "tagger": Workbench({name: model_of("tagger", seed) for seed, name in enumerate(SOURCES)}),
+        }
+    )
+
+
+def annotated(**columns):
+    given = {"upos": ["NOUN", "VERB", "ADJ"], "head": ["2", "0", "2"], "deprel": ["obj:x", "root", "amod"]}
+    return ConlluSentence.from_words(["w1", "w2", "w3"], sent_id="s", columns=given | columns)
+
+
+@pytest.mark.parametrize("task", ["parser", "tagger"])
+@pytest.mark.parametrize(
+    "sentence", [annotated(), typed_sentence("w1 ?"), typed_sentence("שלום עולם")], ids=str
+)
+def test_every_step_is_answered(desk, task, sentence):
+    marginals = desk.marginals(task, sentence, SOURCES)
+    assert marginals.count("<svg") == 2
+    assert marginals.count("<figure>") == 2
+    found = desk.answer(task, sentence, SOURCES, WEIGHTS, 0.9)
+    for part in (found.pool, found.chart, found.best):
+        assert part.count("<svg") == 1
+    assert "The chart holds" in found.chart
+    direction = "rtl" if sentence.words[0] == "שלום" else "ltr"
+    assert f'dir="{direction}"><svg' in found.best
+    assert '<pre class="drawn" dir="ltr">' in found.best
+
+
+def test_gold_is_marked_where_it_is_known(desk):
+    found = desk.answer("parser", annotated(), SOURCES, WEIGHTS, 0.9)
+    assert found.pool.count("★") == 3
+    assert "★" in found.chart
+    assert "★" not in desk.answer("parser", annotated(head=["_"] * 3), SOURCES, WEIGHTS, 0.9).chart
+
+
+def downloaded(answer: Answer) -> str:
+    (content,) = re.findall(r'href="data:text/plain;charset=utf-8;base64,([^"]*)"', answer.download)
+    return base64.b64decode(content).decode()
+
+
+def test_the_answer_can_be_saved(desk):
+    sentence = annotated(misc=["A=1", "_", "_"])
+    text = downloaded(desk.answer("parser", sentence, SOURCES, WEIGHTS, 0.9))
+    lines = [line.split("\t") for line in text.splitlines() if "\t" in line]
+    assert text.startswith("# sent_id = s\n")
+    assert text.endswith("\n\n")
+    assert [line[1] for line in lines] == ["w1", "w2", "w3"]
+    assert {line[7] for line in lines} <= set(RELATIONS)
+    assert [line[6] for line in lines].count("0") == 1
+    assert lines[0][9] == "A=1"
+
+
+def test_tags_that_lack_are_predicted(desk):
+    lines = [
+        line.split("\t")
+        for line in downloaded(
+            desk.answer("parser", typed_sentence("w1 w2"), SOURCES, WEIGHTS, 0.9)
+        ).splitlines()
+        if "\t" in line
+    ]
+    assert [line[3] for line in lines] == desk.benches["tagger"].predicted(["w1", "w2"])["upos"]
+    alone = Desk({"parser": desk.benches["parser"]})
+    with pytest.raises(ValueError, match="these parsers read tags: type word/TAG"):
+        alone.answer("parser", typed_sentence("w1"), SOURCES, WEIGHTS, 0.9)
+    assert alone.answer("parser", typed_sentence("w1/NOUN"), SOURCES, WEIGHTS, 0.9).best
+
+
+def test_sigma_and_weights_change_the_answer(desk):
+    answers = [
+        desk.answer("parser", annotated(), SOURCES, weights, sigma)
+        for weights, sigma in ((WEIGHTS, 0.2), (WEIGHTS, 0.99), ({"one": 0.1, "two": 1.0}, 0.99))
+    ]
+    assert answers[0].pool != answers[1].pool  # its frames
+    assert len({answer.chart for answer in answers}) == 3
+    assert len({answer.pool for answer in answers}) == 3
+
+
+def test_a_moved_slider_runs_no_model(desk, monkeypatch):
+    sentence = typed_sentence("w3 w2 w1")
+    desk.marginals("parser", sentence, SOURCES)
+
+    def refuse(rows):
+        raise AssertionError("a model ran again")
+
+    for bench in desk.benches.values():
+        monkeypatch.setattr(bench.pool, "distributions", refuse)
+    for sigma in (0.4, 0.8):
+        desk.answer("parser", sentence, SOURCES[:1], WEIGHTS, sigma)
+    with pytest.raises(AssertionError, match="a model ran again"):
+        desk.answer("parser", typed_sentence("w9 w2 w1"), SOURCES, WEIGHTS, 0.4)
+
+
+def test_what_a_visitor_writes_is_never_markup(desk):
+    found = desk.answer("tagger", typed_sentence("<script>alert(1)</script> & \" '"), SOURCES, WEIGHTS, 0.9)
+    for part in (found.pool, found.chart, found.best, found.download):
+        assert "<script" not in part
+
+
+def test_no_models_at_all():
+    with pytest.raises(ValueError, match="neither parsers nor taggers"):
+        Desk({})
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "tags"),
+    [
+        ("the dog barks.", ["the", "dog", "barks", "."], None),
+        (" the/DET  dog/NOUN ", ["the", "dog"], ["DET", "NOUN"]),
+        ("a/b/X", ["a/b"], ["X"]),
+        ("the/DET dog", ["the", "/", "DET", "dog"], None),
+        ("it/ITS", ["it", "/", "ITS"], None),
+        ("He left. She stayed.", ["He", "left", ".", "She", "stayed", "."], None),
+    ],
+)
+def test_typed_sentences(text, words, tags):
+    sentence = typed_sentence(text)
+    assert sentence.words == words
+    assert upos_of(sentence) == tags
+
+
+def test_nothing_typed_and_nothing_uploaded(tmp_path):
+    with pytest.raises(ValueError, match="type at least one word"):
+        typed_sentence(" \n")
+    empty = tmp_path / "none.txt"
+    empty.write_text("\n")
+    with pytest.raises(ValueError, match=r"none\.txt holds no sentence"):
+        uploaded_sentences(str(empty))
+
+
+def test_uploaded_sentences(tmp_path):
+    file = tmp_path / "some.conllu"
+    file.write_text(annotated().raw * 300)
+    assert len(uploaded_sentences(str(file))) == 200
+    (tmp_path / "lines.txt").write_text("a b\nc\n")
+    assert [sentence.words for sentence in uploaded_sentences(str(tmp_path / "lines.txt"))] == [
+        ["a", "b"],
+        ["c"],
+    ]
+
+
+def test_gold_of_sentences():
+    assert gold_of(annotated(), ("head", "deprel")) == {
+        "head": ["2", "0", "2"],
+        "deprel": ["obj", "root", "amod"],
+    }
+    assert gold_of(annotated(), ("upos",)) == {"upos": ["NOUN", "VERB", "ADJ"]}
+    assert gold_of(annotated(head=["2", "_", "2"]), ("head", "deprel")) is None
+    assert gold_of(annotated(head=["2", "x", "2"]), ("head", "deprel")) is None

@@ -1,0 +1,79 @@
+"""A Space is three small files, and one command puts them on a Hub."""
+
+from __future__ import annotations
+
+import ast
+import json
+import urllib.request
+from importlib.util import find_spec
+
+import pytest
+import yaml
+from hub_process import Client
+
+from hf_xst.demo.space import SpaceArguments
+from hf_xst.hub.space.publish import SpaceContent, space_files
+
+if find_spec("gradio") is None:
+    pytest.skip("gradio is not installed (the extra demo)", allow_module_level=True)
+
+
+def metadata(readme: str) -> dict[str, object]:
+    _, front, _ = readme.split("---\n", 2)
+    return yaml.safe_load(front)
+
+
+def test_the_files_of_a_space():
+    files = space_files(SpaceContent(["en=user/en-parser@v1"], ["user/tags"], "hf_xst[demo]==9.9"))
+    assert sorted(files) == ["README.md", "app.py", "requirements.txt"]
+    assert files["requirements.txt"] == "hf_xst[demo]==9.9\n"
+    about = metadata(files["README.md"])
+    assert (about["sdk"], about["app_file"]) == ("gradio", "app.py")
+    assert about["models"] == ["user/en-parser", "user/tags"]
+    assert len(str(about["short_description"])) <= 60  # the Hub refuses longer ones
+    tree = ast.parse(files["app.py"])
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    (made,) = [call for call in calls if call.func.id == "SpaceArguments"]
+    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in made.keywords}
+    assert SpaceArguments(**arguments).taggers == ["user/tags"]
+    imported = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    import hf_xst.demo.space as home
+
+    assert imported <= set(vars(home))
+
+
+def test_the_embedded_default_needs_no_models():
+    files = space_files(SpaceContent())
+    assert "models" not in metadata(files["README.md"])
+    assert "SpaceArguments()" in files["app.py"]
+
+
+def test_models_on_this_machine_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="a Space needs models on the Hub; push them first"):
+        space_files(SpaceContent([f"en={tmp_path}"]))
+
+
+@pytest.mark.slow
+def test_one_command_pushes_a_space(hub, client: Client):
+    done = client.command("space", "--push", "tester/steps", "--public", "--taggers", "user/tags@v1")
+    assert done["status"] == 0, done
+    assert "tester/steps" in done["shown"]
+    with urllib.request.urlopen(f"{hub.url}/api/spaces/tester/steps") as answer:
+        content = json.load(answer)
+    assert {file["rfilename"] for file in content["siblings"]} >= {"README.md", "app.py", "requirements.txt"}
+    with urllib.request.urlopen(f"{hub.url}/spaces/tester/steps/resolve/main/README.md") as answer:
+        assert metadata(answer.read().decode())["models"] == ["user/tags"]
+    again = client.command("space", "--push", "tester/steps", "--requirement", "hf_xst[demo]==1")
+    assert again["status"] == 0, again
+    with urllib.request.urlopen(f"{hub.url}/spaces/tester/steps/resolve/main/requirements.txt") as answer:
+        assert answer.read() == b"hf_xst[demo]==1\n"
+
+
+@pytest.mark.slow
+def test_a_hub_that_refuses_is_told_in_a_line(hub, client: Client):
+    line = client.fails("space", "--push", "somebody-else/steps")
+    assert "the Space somebody-else/steps was not pushed" in line
