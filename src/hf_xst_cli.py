@@ -105,6 +105,13 @@ COMMANDS = {
         "SearchArguments",
         resumes=True,
     ),
+    "card": Command(
+        "Write the card of a model or of charts from what its run has recorded.",
+        "hf_xst.hub.card",
+        "card",
+        "CardArguments",
+        first="--folder",
+    ),
     "push": Command(
         "Put a model or charts on the Hub, after a search for what is private.",
         "hf_xst.hub.push",

@@ -20,7 +20,7 @@ def test_a_tiny_run_compares_all_methods_and_repeats_in_no_time(tmp_path, capfd)
     arguments = DemoArguments(output=str(tmp_path), sentences=30, epochs=1, updates=3)
     scores = demo(arguments)
     assert set(scores) == {("A", "parser", TARGET), ("A", "tagger", TARGET)}
-    assert {"majority", "pool", "union", "pooled"} <= set(scores["A", "parser", TARGET])
+    assert {"ensemble/majority", "ensemble/pool", "transferred/union", "transferred/pool"} <= set(scores["A", "parser", TARGET])
     shown = capfd.readouterr().out
     assert "majority vote" in shown
     assert "root" in shown
@@ -40,8 +40,8 @@ def test_the_languages_are_hard_enough_that_methods_differ(tmp_path):
             mean = sum(direct) / len(direct)
             assert len(direct) == 4
             assert 40 <= mean <= 85
-            assert row["majority"] >= mean + 2
-        gains.append(sum(row["pooled"] - row["union"] for row in rows) / len(rows))
+            assert row["ensemble/majority"] >= mean + 2
+        gains.append(sum(row["transferred/pool"] - row["transferred/union"] for row in rows) / len(rows))
     # Seeds differ by a point or two, so union and pool are compared by their means.
     assert max(gains) >= 1
     assert min(gains) > 0

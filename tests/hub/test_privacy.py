@@ -45,7 +45,7 @@ def written(path: Path, content: str | bytes) -> Path:
         (f"export HF_TOKEN={TOKEN}", "a token"),
         ("cd /srv/people/anna/vault", "the home folder"),
         ("run by anna on Monday", "the user name anna"),
-        ("--data /home/b/treebanks", "an absolute path (/home/b/treebanks)"),
+        ("--data /srv/b/treebanks", "an absolute path (/srv/b/treebanks)"),
         ('path="/tmp/x/y"', "an absolute path (/tmp/x/y)"),
         (r"see C:\Users\b\models", r"an absolute path (C:\Users\b\models)"),
         ("file:///etc/x", "an absolute path (file:///etc/x)"),
@@ -60,7 +60,7 @@ def test_what_is_found_in_a_card(text: str, what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "A parser for Upper Sorbian. See https://huggingface.co/data/home/x and docs/tmp/a.md.",
+        "A parser for Upper Sorbian. See https://huggingface.co/data/srv/x and docs/tmp/a.md.",
         "`hf-xst predict --model tester/en --input new.conllu` and/or runs/demo, ../data/x, ~3 words",
         "hf_xst_biaffine_parser, hf_transfer, HF_TOKEN=hf_..., annals, Susanna",
         "Yes.",
@@ -73,9 +73,9 @@ def test_what_is_no_secret(text: str, tmp_path: Path) -> None:
 
 
 def test_json_is_unpacked(tmp_path: Path) -> None:
-    escaped = "".join(f"\\u{ord(letter):04x}" for letter in "/home/b/x")
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in "/srv/b/x")
     assert found(written(tmp_path / "config.json", f'{{"_name_or_path": "{escaped}"}}')) == [
-        "an absolute path (/home/b/x)"
+        "an absolute path (/srv/b/x)"
     ]
     assert found(written(tmp_path / "config.json", '{"x": "/anywhere/else"}')) == [
         "an absolute path (/anywhere/else)"
@@ -89,7 +89,7 @@ def test_json_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_lists_of_words_may_hold_any_word_but_no_token(tmp_path: Path) -> None:
-    words = ["anna", "/home/x/y", *SENTENCE]
+    words = ["anna", "/srv/x/y", *SENTENCE]
     path = written(tmp_path / "words.json", json.dumps({"words": words}))
     assert found(path) == []
     assert found(written(path, json.dumps({"words": [*words, TOKEN]}))) == ["a token"]
@@ -101,8 +101,8 @@ def test_safetensors_are_read_to_the_last_byte(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file(model.state_dict(), path, metadata={"format": "pt"})
     assert found(path) == []
-    save_file(model.state_dict(), path, metadata={"format": "pt", "from": "/home/b/runs/1"})
-    assert found(path) == ["an absolute path (/home/b/runs/1)"]
+    save_file(model.state_dict(), path, metadata={"format": "pt", "from": "/srv/b/runs/1"})
+    assert found(path) == ["an absolute path (/srv/b/runs/1)"]
     content = (tmp_path / "model" / "model.safetensors").read_bytes()
     assert found(written(path, content[:-40] + TOKEN.encode() + content[-3:])) == ["a token"]
     for pickle in (b"\x80\x02}q\x00.", b"PK\x03\x04" + bytes(100), b""):
@@ -116,9 +116,9 @@ def test_parquet_is_unpacked(tmp_path: Path) -> None:
         Dataset.from_list([{"sent_id": sent_id, "words": words, "deep": [[words]]}]).to_parquet(str(path))
         return path
 
-    assert found(write(["anna", "/home/x/y"])) == []
+    assert found(write(["anna", "/srv/x/y"])) == []
     assert found(write(["x", TOKEN])) == ["a token"]
-    assert found(write(["x"], "/home/b/text.txt:3")) == ["an absolute path (/home/b/text.txt:3)"]
+    assert found(write(["x"], "/srv/b/text.txt:3")) == ["an absolute path (/srv/b/text.txt:3)"]
     table = pyarrow.parquet.read_table(write(["x"]))
     pyarrow.parquet.write_table(table.replace_schema_metadata({"made": "by anna"}), path)
     assert found(path) == ["the user name anna"]
@@ -168,7 +168,7 @@ def push(folder: Path, *words: object) -> int:
     [
         ("README.md", f"# Mine\n\n{TOKEN}\n", "README.md: a token"),
         ("config.json", None, "config.json: an absolute path"),
-        ("LICENSE", "by /home/b/x", "LICENSE: an absolute path"),
+        ("LICENSE", "by /srv/b/x", "LICENSE: an absolute path"),
     ],
 )
 def test_a_leak_stops_the_push_in_one_line(
@@ -182,7 +182,7 @@ def test_a_leak_stops_the_push_in_one_line(
     save_model(tmp_path)
     if content is None:
         config = json.loads((tmp_path / file).read_text())
-        content = json.dumps(config | {"_name_or_path": "/home/b/models/en"})
+        content = json.dumps(config | {"_name_or_path": "/srv/b/models/en"})
     (tmp_path / file).write_text(content)
     assert push(tmp_path) == 1
     told = capsys.readouterr().err.splitlines()[-1]
@@ -196,10 +196,10 @@ def test_charts_with_paths_are_stopped(
 ) -> None:
     save_charts(tmp_path)
     provenance = json.loads((tmp_path / "provenance.json").read_text())
-    provenance["sources"][0]["id"] = "/home/b/models/en"
+    provenance["sources"][0]["id"] = "/srv/b/models/en"
     (tmp_path / "provenance.json").write_text(json.dumps(provenance))
     assert push(tmp_path) == 1
-    assert "provenance.json: an absolute path (/home/b/models/en)" in capsys.readouterr().err
+    assert "provenance.json: an absolute path (/srv/b/models/en)" in capsys.readouterr().err
     assert not sent
 
 
@@ -258,7 +258,7 @@ def test_no_planted_word_leaves(
     assert {"config.json", "model.safetensors", "words.json", "README.md"} <= set(files)
     for name, content in files.items():
         for form in readings(name, content):
-            for secret in (*PLANTED, "zqid", "zqhome", "zq-train"):
+            for secret in (*PLANTED, "zqid", "zqhome"):
                 assert secret.encode() not in form.lower(), f"{secret} is in {name}"
     assert json.loads(files["words.json"])["words"] == PUBLIC
     sentence = next(read_conllu(home / "zq-train.conllu")).words
@@ -282,6 +282,8 @@ def test_private_words_of_a_vector_file_stay(tmp_path: Path, sent: list[dict[str
     assert push(tmp_path / "tagged", "--vectors", tmp_path / "public.vec") == 0
     assert push(tmp_path / "tagged", "--vocabulary", "all") == 0
     public, everything = sent
+    assert b"only words of a public vector file" in public["README.md"]
+    assert b"all words of the model, as its author chose" in everything["README.md"]
     for folder in ("", "tagger/"):
         assert json.loads(public[f"{folder}words.json"])["words"] == PUBLIC[:6]
         assert json.loads(everything[f"{folder}words.json"])["words"] == words

@@ -52,7 +52,7 @@ def test_charts_and_best_structures_are_the_librarys(bench, length, sigma, weigh
 def test_a_subset_of_sources_is_a_pool_of_its_own(bench):
     reading, distributions = read(bench, 4)
     found = steps(reading.of(["three", "one"]), ONE_EACH, 0.7)
-    chart = pooled_chart([distributions[2], distributions[0]], 0.7, None, FLOOR)
+    chart = pooled_chart([distributions[0], distributions[2]], 0.7, None, FLOOR)
     assert torch.equal(found.kept, chart[0])
     for name, distribution in zip(SOURCES, distributions, strict=True):
         expected = distribution.group_view(distribution.marginals())[0]

@@ -17,7 +17,6 @@ from hf_xst.training.selection import SourceMeasures
 from hf_xst.training.sources import SourcePool
 
 from .divergence import DistanceTotals, split_distance
-from .groups import gold_candidates
 from .quality import QualityTotals, compare
 from .selection import rank_correlations
 
@@ -93,7 +92,7 @@ class Description:
     def add(self, rows: Sequence[Row]) -> None:
         """Measure a batch of rows with gold."""
         batch = SourceBatch.read(self.pool, rows)
-        gold = gold_candidates(self.pool, rows, batch.sources[0])
+        gold = self.pool.gold_candidates(rows, batch.sources[0])
         self.sentences += len(rows)
         self.words += batch.words
         self.sources.add(batch, gold)

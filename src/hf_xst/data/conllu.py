@@ -23,6 +23,7 @@ from hf_xst.data.streams import BYTE_ORDER_MARK, Source, name_of, numbered_lines
 
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+_BLANK_LINES = frozenset(("\n", "\r\n", "\r", ""))
 _ID, _FORM, _UPOS = (COLUMNS.index(name) for name in ("id", "form", "upos"))
 
 
@@ -52,7 +53,7 @@ def read_conllu(source: Source) -> Iterator[ConlluSentence]:
         sentence = ConlluSentence(
             tuple(block.lines), words, block.leader, block.trailer, path, block.first, number
         )
-        if not warned and set(sentence.words) == {BLANK}:
+        if not warned and sentence.words[0] == BLANK and set(sentence.words) == {BLANK}:
             warned = True
             warnings.warn(
                 f"{path}: every form of sentence {sentence.identifier} is '_': are the words withheld? "
@@ -112,7 +113,7 @@ def _blocks(source: Source) -> Iterator[_Block]:
     for number, line in numbered_lines(source, ConlluError, keep_mark=True):
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
             leader, line = BYTE_ORDER_MARK, line.removeprefix(BYTE_ORDER_MARK)
-        blank = not line_body(line)
+        blank = line in _BLANK_LINES
         if block is None and blank:
             leader += line
         elif block is None:

@@ -89,7 +89,7 @@ class ConlluSentence:
     @cached_property
     def rows(self) -> tuple[tuple[str, ...], ...]:
         """The ten columns of each word row."""
-        return tuple(tuple(line_body(self.lines[index]).split("\t")) for index in self.word_rows)
+        return tuple([tuple(line_body(self.lines[index]).split("\t")) for index in self.word_rows])
 
     def column(self, name: str) -> list[str]:
         """One column of the word rows, by its lower-case CoNLL-U name, as it stands in the file."""
@@ -161,8 +161,9 @@ class ConlluSentence:
         cells = [list(row) for row in self.rows]
         for name, values in columns.items():
             self._check_column(name, len(values))
+            place = COLUMNS.index(name)
             for row, value in zip(cells, values, strict=True):
-                row[COLUMNS.index(name)] = _check_value(name, str(value))
+                row[place] = _check_value(name, str(value))
         for index, row in zip(self.word_rows, cells, strict=True):
             lines[index] = "\t".join(row) + line_end(lines[index])
         return replace(self, lines=tuple(lines))
@@ -182,6 +183,8 @@ class ConlluSentence:
                 raise ValueError(f"found {comment!r}, expected a comment: one line that begins with #")
         count = next(index for index, line in enumerate(self.lines) if not line.startswith("#"))
         own = [line for line in self.lines[:count] if not line.startswith(tuple(instead_of))]
+        if not comments and len(own) == count:
+            return self
         own += [comment + line_end(self.lines[count]) for comment in comments]
         moved = len(own) - count
         return replace(
@@ -213,7 +216,9 @@ def line_body(line: str) -> str:
 
 def line_end(line: str) -> str:
     """The line end alone."""
-    return line[len(line_body(line)) :]
+    if line.endswith("\r\n"):
+        return "\r\n"
+    return line[-1:] if line.endswith(("\n", "\r")) else ""
 
 
 def comment_value(lines: Sequence[str], key: str) -> str | None:
@@ -228,7 +233,7 @@ def comment_value(lines: Sequence[str], key: str) -> str | None:
 
 
 def _check_value(name: str, value: str) -> str:
-    if not value or any(mark in value for mark in "\t\n\r"):
+    if not value or "\t" in value or "\n" in value or "\r" in value:
         raise ValueError(
             f"found {value!r} for {name}, expected text without tabs and line breaks ({BLANK!r} for no value)"
         )

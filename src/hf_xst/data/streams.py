@@ -80,7 +80,10 @@ def numbered_lines(
         error: a line is not UTF-8, or the gzip data is damaged.
     """
     for number, line in numbered_bytes(source, error):
-        text = decoded(line, number, source, error)
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            text = decoded(line, number, source, error)
         yield number, text if keep_mark or number > 1 else text.removeprefix(BYTE_ORDER_MARK)
 
 

@@ -66,7 +66,7 @@ def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float
     _show_a_sentence(out, graph, test)
     out.print(
         f"Models, charts and scores are in {folder}. The transferred parser, for instance:\n"
-        f"  hf-xst predict --model {graph.work(f'A/parser/{TARGET}/transferred/pool')} --input FILE.conllu"
+        f"  hf-xst predict --model {graph.work(f'A/parser/{TARGET}/transferred/pool/{arguments.seed}')} --input FILE.conllu"
     )
     return scores
 
@@ -105,7 +105,7 @@ def _study(data: Path, arguments: DemoArguments) -> Study:
         encoders={"A": {"vectors": "demo.{code}.vec", "train_source": train, "transfer": move}},
         tasks=TASKS,
         start=names[0],
-        seed=arguments.seed,
+        seeds=[arguments.seed],
         data=data,
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 
 from .arcs import GAP, Look
 from .charts import ALLOWED, BEST, GOLD, MISSING, STAR, count_text
+from .legends import LABEL, draw_foot, foot_width
 from .markup import element, picture, text, tooltip
 from .script import is_right_to_left, text_width
-from .svg import LABEL, LINE, WORD, draw_legend, legend_width
+from .svg import WORD
 
 ROW = 30.0
 BOX = 20.0
@@ -54,24 +55,15 @@ def chain_chart_svg(
     used = {look.name for place in range(len(words)) for look in lattice.looks(place)}
     legend = [look for look in (ALLOWED, BEST, GOLD, MISSING) if look.name in used]
     captions = [] if log_count is None else [f"The chart holds {count_text(log_count, 'tag sequences')}."]
-    width = max(
-        [lattice.width, legend_width(legend) + 2 * GAP, *(text_width(c, LABEL) + 2 * GAP for c in captions)]
-    )
-    bottom = lattice.bottom
-    below = []
-    for caption in captions:
-        bottom += LINE
-        below.append(text(caption, width / 2, bottom - 6, LABEL, class_="caption"))
-    if legend:
-        bottom += LINE
-        below.append(draw_legend(legend, (width - legend_width(legend)) / 2, bottom - 6))
+    width = max(lattice.width, foot_width(captions, legend))
+    foot, bottom = draw_foot(captions, legend, width, lattice.bottom)
     shift = f"translate({(width - lattice.width) / 2:.1f} 0)"
     drawn = element("g", *lines, *boxes, *lattice.words(), transform=shift)
     said = [f"{word}: {', '.join(column) or 'none'}" for word, column in zip(words, columns, strict=True)]
     return picture(
         width,
         bottom + 6,
-        [drawn, *below],
+        [drawn, *foot],
         title=title or f"Chart of allowed tags: {' '.join(words)}",
         description="; ".join([*captions, *said]),
         kind="lattice",

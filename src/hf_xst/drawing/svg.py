@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .arcs import GAP, Arc, Layout, Look, lay_out
+from .arcs import Arc, Layout, Look, lay_out
+from .legends import LABEL, LINE, TAG, draw_foot, foot_width
 from .markup import BLUE, GREY, ORANGE, SKY, VERMILION, element, own_name, picture, text, tooltip
 from .script import is_right_to_left, text_width
 from .text import check_columns
 
 STEP = 24.0  # from one level of arcs to the next
-WORD, LABEL, TAG = 16.0, 12.0, 11.0  # sizes of letters
+WORD = 16.0  # size of its letters
 CORNER = 10.0
 HEAD = 5.0  # length of an arrow's head
-LINE = 22.0  # height of a line below the words
 # From sure to unsure; below a half the line is dashed too, for whoever sees no colours.
 CONFIDENCE = (
     (0.9, Look("confidence 0.9 to 1", BLUE, 2.6)),
@@ -113,20 +113,12 @@ def arc_diagram(
         max(text_width(word, WORD), text_width(tag, TAG)) for word, tag in zip(words, tags, strict=True)
     ]
     layout = lay_out(widths, arcs, [text_width(arc.label, LABEL) for arc in arcs])
-    sketch = _Sketch(
-        layout, arcs, mirrored, [legend_width(legend), *(text_width(c, LABEL) for c in captions)]
-    )
+    sketch = _Sketch(layout, arcs, mirrored, foot_width(captions, legend))
     below = sketch.base + WORD + 4
     parts = [*sketch.drawn_arcs(), *_columns(words, tags, sketch, below, mirrored)]
-    bottom = below + (LINE if any(tags) else LINE / 4)
-    for caption in captions:
-        bottom += LINE
-        parts.append(text(caption, sketch.width / 2, bottom - 6, LABEL, class_="caption"))
-    if legend:
-        bottom += LINE
-        parts.append(draw_legend(legend, (sketch.width - legend_width(legend)) / 2, bottom - 6))
+    foot, bottom = draw_foot(captions, legend, sketch.width, below + (LINE if any(tags) else LINE / 4))
     description = "; ".join([*captions, *(describe(arc, words) for arc in arcs)])
-    return picture(sketch.width, bottom + 6, parts, title=title, description=description, kind=kind)
+    return picture(sketch.width, bottom + 6, [*parts, *foot], title=title, description=description, kind=kind)
 
 
 def _columns(
@@ -154,9 +146,9 @@ def describe(arc: Arc, words: Sequence[str]) -> str:
 class _Sketch:
     """A layout on its canvas: directions, heights, lines."""
 
-    def __init__(self, layout: Layout, arcs: Sequence[Arc], mirrored: bool, least: Sequence[float]) -> None:
+    def __init__(self, layout: Layout, arcs: Sequence[Arc], mirrored: bool, least: float) -> None:
         self.layout, self.arcs, self.mirrored = layout, arcs, mirrored
-        self.width = max([layout.width, *(needed + 2 * GAP for needed in least)])
+        self.width = max(layout.width, least)
         self.margin = (self.width - layout.width) / 2
         self.base = STEP * (max(layout.levels, default=0) + 1) + 4
 
@@ -173,49 +165,30 @@ class _Sketch:
         if not self.arcs:
             return []
         room = own_name(self.layout, self.arcs, self.mirrored)
-        holes = [element("rect", width="100%", height="100%", fill="white")]
-        lines, names = [], []
-        for index, arc in enumerate(self.arcs):
-            lines.append(self._line(index, arc))
-            left, right = self.layout.ends[index]
-            middle, base = self.x((left + right) / 2), self.height(index) - 5
-            look = arc.look
-            names.append(
-                text(
-                    arc.label,
-                    middle,
-                    base,
-                    LABEL,
-                    class_="label",
-                    opacity=look.opacity,
-                    font_weight=look.weight,
-                )
-            )
-            width = text_width(arc.label, LABEL)
-            holes.append(
-                element(
-                    "rect",
-                    x=middle - width / 2,
-                    y=base - LABEL + 1,
-                    width=width,
-                    height=LABEL + 1,
-                    fill="black",
-                )
-            )
+        holes = [self._hole(index) for index in range(len(self.arcs))]
+        lines = [self._line(index, arc) for index, arc in enumerate(self.arcs)]
+        names = [self._label(index, arc) for index, arc in enumerate(self.arcs)]
+        area: dict[str, float] = {"x": 0, "y": 0, "width": self.width, "height": self.base + 4}
+        everything = element("rect", fill="white", **area)
         return [
-            element(
-                "mask",
-                *holes,
-                id=room,
-                maskUnits="userSpaceOnUse",
-                x=0,
-                y=0,
-                width=self.width,
-                height=self.base + 4,
-            ),
+            element("mask", everything, *holes, id=room, maskUnits="userSpaceOnUse", **area),
             element("g", *lines, class_="arcs", fill="none", mask=f"url(#{room})"),
             element("g", *names, class_="labels"),
         ]
+
+    def _place(self, index: int) -> tuple[float, float]:
+        """Return the middle and the base line of an arc's label."""
+        left, right = self.layout.ends[index]
+        return self.x((left + right) / 2), self.height(index) - 5
+
+    def _label(self, index: int, arc: Arc) -> str:
+        (x, y), look = self._place(index), arc.look
+        return text(arc.label, x, y, LABEL, class_="label", opacity=look.opacity, font_weight=look.weight)
+
+    def _hole(self, index: int) -> str:
+        (middle, base), width = self._place(index), text_width(self.arcs[index].label, LABEL)
+        box = {"x": middle - width / 2, "y": base - LABEL + 1, "width": width, "height": LABEL + 1}
+        return element("rect", fill="black", **box)
 
     def _line(self, index: int, arc: Arc) -> str:
         left, right = (self.x(end) for end in self.layout.ends[index])
@@ -253,31 +226,3 @@ def _bracket(left: float, right: float, top: float, base: float) -> str:
         f"Q{left:.1f} {top:.1f} {left + corner:.1f} {top:.1f}"
         f"H{right - corner:.1f}Q{right:.1f} {top:.1f} {right:.1f} {top + corner:.1f}V{base:.1f}"
     )
-
-
-_SWATCH = 26.0
-
-
-def legend_width(looks: Sequence[Look]) -> float:
-    """Return how long the line of `draw_legend` will be."""
-    return sum(_SWATCH + text_width(look.name, TAG) + 14 for look in looks)
-
-
-def draw_legend(looks: Sequence[Look], x: float, y: float) -> str:
-    """Explain looks in a line that starts at x."""
-    parts = []
-    for look in looks:
-        width = text_width(look.name, TAG)
-        parts.append(
-            element(
-                "path",
-                d=f"M{x:.1f} {y - 4:.1f}h{_SWATCH - 6}",
-                stroke=look.colour,
-                stroke_width=look.width,
-                stroke_dasharray=look.dash,
-                opacity=look.opacity,
-            )
-        )
-        parts.append(text(look.name, x + _SWATCH + width / 2, y, TAG))
-        x += _SWATCH + width + 14
-    return element("g", *parts, class_="legend")

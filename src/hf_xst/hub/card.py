@@ -1,4 +1,4 @@
-"""Cards of models and charts, made from what their runs have recorded: the command `hf-xst card`, and for a push.
+"""Cards of models and charts, made from what their runs have recorded; the command `hf-xst card`.
 
 A card is a README.md with metadata for the Hub, and two pictures beside it. Made again, it keeps what people
 have written into it; see `keeping`.
@@ -31,12 +31,11 @@ from .pictures import (
     sentence_picture,
     table_picture,
 )
-from .records import EXAMPLE, Records
+from .records import EXAMPLE, SAID, Records
 from .sections import sections_of, title_of
 from .vocabulary import Vocabulary
 
 README = "README.md"
-_SCORES = ("scores",)
 _SCORE_KEYS = ("metrics", "model-index", "model_name")
 
 
@@ -55,8 +54,8 @@ class CardArguments:
     license_link: str | None = option("Where the licence's text is.")
     text_license: str | None = option("Licence of the treebank or text that was read.")
     example: str | None = option(
-        "A sentence for the picture, annotated by the model: words with spaces between them, or a CoNLL-U file. "
-        "It is published with the card."
+        "A sentence for the picture, annotated by the model: words with spaces between them, or a CoNLL-U "
+        "file. It is published with the card."
     )
 
 
@@ -84,18 +83,16 @@ def card(arguments: CardArguments) -> None:
     if arguments.example and Records(folder).kind == "charts":
         raise ValueError("charts annotate no sentence: leave --example out")
     example = read_example(arguments.example) if arguments.example else None
+    stated = {SAID: asdict(arguments), EXAMPLE: asdict(example) if example else {}}
+    said = frozenset(key for key, value in asdict(arguments).items() if value)
+    said |= {"license_name", "license_link"} if arguments.license else set()
+    _write(Records(folder, stated), said)
     RunFolder(arguments.folder, arguments, prefix="card-").begin()
-    _keep_example(folder, example)
-    write_card(folder, said=frozenset(key for key, value in asdict(arguments).items() if value))
     say(f"{folder / README} is written; what you add outside of its marks stays when it is made again")
 
 
 def write_card(
-    folder: str | Path,
-    *,
-    vocabulary: Vocabulary | None = None,
-    repository: str | None = None,
-    said: frozenset[str] = frozenset(),
+    folder: str | Path, *, vocabulary: Vocabulary | None = None, repository: str | None = None
 ) -> ModelCard | DatasetCard:
     """Render the card of a folder and write it there, with its pictures.
 
@@ -103,8 +100,6 @@ def write_card(
         folder: a model's or charts'.
         vocabulary: which words of encoder A are published, if that was decided.
         repository: the id on the Hub, for the lines that load it.
-        said: what a person has stated just now, as `CardArguments` calls it; it comes before what stands in
-            the card.
 
     Returns:
         The card.
@@ -112,47 +107,72 @@ def write_card(
     Raises:
         ValueError: see `card`.
     """
-    folder = Path(folder)
-    rendered = _rendered(folder, vocabulary, repository, said)
-    for name, content in rendered.pictures.items():
-        write_text(folder / name, content)
-    write_text(folder / README, str(rendered.card))
-    if rendered.example.origin == "predicted":
-        _keep_example(folder, rendered.example)
-    return rendered.card
+    return _write(Records(Path(folder)), frozenset(), vocabulary, repository)
 
 
 def render_card(
     folder: str | Path, *, vocabulary: Vocabulary | None = None, repository: str | None = None
 ) -> ModelCard | DatasetCard:
     """Render the card of a folder without writing anything; see `write_card`."""
-    return _rendered(Path(folder), vocabulary, repository, frozenset()).card
+    return _rendered(Records(Path(folder)), frozenset(), vocabulary, repository).card
+
+
+def _write(
+    records: Records,
+    said: frozenset[str],
+    vocabulary: Vocabulary | None = None,
+    repository: str | None = None,
+) -> ModelCard | DatasetCard:
+    folder = records.folder
+    rendered = _rendered(records, said, vocabulary, repository)
+    for name, content in rendered.pictures.items():
+        write_text(folder / name, content)
+    write_text(folder / README, str(rendered.card))
+    if rendered.example.origin == "invented":
+        (folder / EXAMPLE).unlink(missing_ok=True)
+    else:
+        told = json.dumps(asdict(rendered.example), indent=1, ensure_ascii=False)
+        write_text(folder / EXAMPLE, f"{told}\n")
+    return rendered.card
 
 
 def _rendered(
-    folder: Path, vocabulary: Vocabulary | None, repository: str | None, said: frozenset[str]
+    records: Records, said: frozenset[str], vocabulary: Vocabulary | None, repository: str | None
 ) -> Rendered:
-    _check_folder(folder)
-    records, old = Records(folder), Card.read(folder / README)
-    facts = _facts(records, old, said)
+    """Render a card.
+
+    Args:
+        records: what is known.
+        said: what a person has stated just now, as `CardArguments` calls it; it comes before what stands in
+            the card.
+        vocabulary: see `write_card`.
+        repository: see `write_card`.
+    """
+    _check_folder(records.folder)
+    old = Card.read(records.folder / README)
+    stated = tuple(records.said.get("language") or ())
+    facts = Facts(records, stated, records.said.get("text_license"))
     title = str(records.said.get("title") or title_of(facts))
     example = example_of(records)
     generated = _metadata(facts, title)
     keeps = not records.is_whole and old.fingerprint is not None and old.fingerprint == records.fingerprint
     if keeps:  # the card knows more of this very model than its folder
-        generated = {key: generated[key] for key in _SCORE_KEYS if key in generated}
-        metadata = old.renewed({**old.metadata, **generated}, said)
+        generated = {key: generated[key] for key in generated if key in said or key in _SCORE_KEYS}
+        rest = {key: value for key, value in old.metadata.items() if key not in said}
+        metadata = old.renewed(rest | generated, said)
     else:
         metadata = old.renewed(generated, said)
+    facts = replace(facts, language=_several(metadata.get("language")))
     told = {"vocabulary": vocabulary, "repository": repository, "title": title}
     sections = sections_of(facts, example, metadata, told)
     if keeps:
-        sections = {name: sections[name] for name in _SCORES if facts.scores}
+        known = {"scores": bool(facts.scores), "example": "example" in said, "licence": "license" in said}
+        sections = {name: text for name, text in sections.items() if known.get(name)}
     record = old.record(generated, list(sections), records.fingerprint, partly=keeps)
     text = f"{old.rewritten(sections).rstrip()}\n\n{record}"
-    pictures = {} if keeps and not facts.scores else _pictures(facts, example)
-    if keeps:
-        pictures.pop(TREE, None)
+    pictures = _pictures(facts, example)
+    if keeps and "example" not in sections:
+        del pictures[TREE]
     return Rendered(_hub_card(metadata, text, is_charts=records.kind == "charts"), pictures, example)
 
 
@@ -172,12 +192,8 @@ def _metadata(facts: Facts, title: str) -> dict[str, Any]:
     )
 
 
-def _facts(records: Records, old: Card, said: frozenset[str]) -> Facts:
-    """Put the facts together; what somebody has written into the metadata comes before what is recorded."""
-    own = None if "language" in said else old.own("language")
-    codes = [own] if isinstance(own, str) else own or records.said.get("language") or []
-    facts = Facts(records, text_licence=records.said.get("text_license"))
-    return replace(facts, language=tuple(str(code) for code in codes))
+def _several(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
 def _pictures(facts: Facts, example: Example) -> dict[str, str]:
@@ -188,18 +204,10 @@ def _pictures(facts: Facts, example: Example) -> dict[str, str]:
     return pictures | ({TABLE: table_picture("Scores", lines)} if lines else {})
 
 
-def _keep_example(folder: Path, example: Example | None) -> None:
-    place = folder / "run" / EXAMPLE
-    if example is None:
-        place.unlink(missing_ok=True)
-    else:
-        write_text(place, json.dumps(asdict(example), indent=1, ensure_ascii=False) + "\n")
-
-
 def _check_folder(folder: Path) -> None:
     records = Records(folder)
     if not folder.is_dir() or not (records.config or records.provenance):
         raise ValueError(
-            f"{folder} holds neither a model (config.json) nor charts (provenance.json); give the --output of "
-            "train-source, transfer or build-charts"
+            f"{folder} holds neither a model (config.json) nor charts (provenance.json); give the --output "
+            "of train-source, transfer or build-charts"
         )

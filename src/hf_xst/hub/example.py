@@ -1,4 +1,4 @@
-"""The sentence of a card's picture: an invented one, or one that the model's author gives; never training text."""
+"""The sentence of a card's picture: an invented one, or one that a person gives; never training text."""
 
 from __future__ import annotations
 

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from hf_xst.data.languages import LANGUAGES
-from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks
+from hf_xst.models.crf_tagger.configuration import BOUNDARIES as BOUNDARY_NAMES
+from hf_xst.training.annotation import ANNOTATOR_FOLDER
 
 from .records import Records
+from .scored import Scores, Treebanks, developed_on, scores_of, trained_on
 from .wording import shown_command, without_paths
 
 TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
-# By the key of the score: its id on the Hub, and what it is called.
-METRICS = {
-    "las": ("las", "LAS without punctuation"),
-    "uas": ("uas", "UAS without punctuation"),
-    "las_punct": ("las", "LAS, all words"),
-    "uas_punct": ("uas", "UAS, all words"),
-    "accuracy": ("accuracy", "accuracy"),
-}
-_BEFORE = "eval_"  # what the Trainer puts before the names of scores
-_HELD_OUT = "held out"
-_TOTAL = re.compile(r"(?P<kept>\d+) of (?P<all>\d+) sentences kept")
+UPOS = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+_NO_LANGUAGES = {"art": "an artificial language", "multilingual": "several languages"}
+BOUNDARIES = frozenset(BOUNDARY_NAMES)
 # Settings of training that a card lists if they are set, and how it calls them.
 _SETTINGS = {
     "seed": "seed",
     "batch_size": "batch size",
     "epochs": "epochs",
-    "updates": "updates",
     "patience": "epochs without a better score before the end",
     "plateau": "epochs without a better score before the learning rate is halved",
     "max_length": "longest sentence, added tokens counted",
@@ -45,50 +34,6 @@ _SETTINGS = {
     "model": "configuration",
     "trainer": "further arguments of the Trainer",
 }
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A score in percent."""
-
-    key: str
-    value: float
-
-    @property
-    def identifier(self) -> str:
-        """Its id on the Hub."""
-        return METRICS[self.key][0]
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return METRICS[self.key][1]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores on a part of a treebank.
-
-    Attributes:
-        treebanks: what was read.
-        split: which part of it.
-        metrics: the scores.
-        sentences: how many sentences were scored.
-        words: how many words.
-        annotated: whether coarse tags that the model reads came from another model; None if not recorded.
-    """
-
-    treebanks: tuple[TreebankFacts, ...]
-    split: str
-    metrics: tuple[Metric, ...]
-    sentences: int | None = None
-    words: int | None = None
-    annotated: bool | None = None
-
-    @property
-    def name(self) -> str:
-        """The treebanks' names."""
-        return " + ".join(each.name for each in self.treebanks) or "not recorded"
 
 
 @dataclass(frozen=True)
@@ -138,14 +83,20 @@ class Facts:
 
     @property
     def column(self) -> str:
-        """The column of labels that a tagger predicts."""
-        return str(self.records.config.get("column", "upos"))
+        """The column of labels that a tagger predicts; charts do not name it, but UPOS are known by name."""
+        told = self.records.config.get("column")
+        return str(told) if told else "upos" if set(self.labels) <= UPOS | BOUNDARIES else "labels"
 
     @property
     def labels(self) -> list[str]:
         """The names of the labels."""
         found = self.records.config.get("labels") or self.records.provenance.get("names") or []
         return [str(name) for name in found]
+
+    @property
+    def has_tagger(self) -> bool:
+        """Whether a tagger lies beside the model, which then gives the tags that it reads."""
+        return (self.records.folder / ANNOTATOR_FOLDER / "config.json").is_file()
 
     @property
     def reads_tags(self) -> bool:
@@ -161,25 +112,16 @@ class Facts:
     @property
     def language_names(self) -> list[str]:
         """The languages' names in English where they are known, else their codes."""
-        names = {each.language: each.language_name for each in self.treebanks}
-        return [
-            names.get(code) or (LANGUAGES[code].name if code in LANGUAGES else code)
-            for code in self.languages
-        ]
+        told = {each.language: each.language_name for each in self.treebanks if each.language_name}
+        known = {code: language.name for code, language in LANGUAGES.items()} | _NO_LANGUAGES
+        return [told.get(code) or known.get(code, f"the language {code}") for code in self.languages]
 
     # -- what it was made from --------------------------------------------------------------------------
 
     @property
-    def treebanks(self) -> tuple[TreebankFacts, ...]:
+    def treebanks(self) -> Treebanks:
         """Treebanks or text that were read in training: of a source with gold, else without."""
-        if self.records.kind == "source":
-            run = self.records.run
-            return _treebanks(self.records.results, run, str(run.get("split", "train")))
-        if "text" in self.records.provenance:
-            return _recorded(self.records.provenance["text"])
-        if self.records.kind == "charts":
-            return _treebanks({}, self.records.run, str(self.records.run.get("split", "train")))
-        return ()
+        return trained_on(self.records)
 
     @property
     def licences(self) -> list[str]:
@@ -188,10 +130,9 @@ class Facts:
         return [self.text_licence] if self.text_licence else list(dict.fromkeys(known))
 
     @property
-    def development(self) -> tuple[TreebankFacts, ...]:
+    def development(self) -> Treebanks:
         """The treebank whose gold gave a transferred model's development scores, and nothing else."""
-        run = self.records.run
-        return _treebanks({}, run, str(run.get("split"))) if self.records.kind == "transferred" else ()
+        return developed_on(self.records) if self.records.kind == "transferred" else ()
 
     @property
     def sentences(self) -> int | None:
@@ -282,65 +223,5 @@ class Facts:
 
     @property
     def scores(self) -> list[Scores]:
-        """All scores: those of the development part, and those of evaluate."""
-        return [*self._development_scores(), *self._evaluation_scores()]
-
-    def _development_scores(self) -> Iterator[Scores]:
-        results, run = self.records.results, self.records.run
-        metrics = _metrics(results.get("dev") or {}, _BEFORE)
-        if not metrics:
-            return
-        annotated = bool(run.get("tagger")) if run else None
-        if self.records.kind == "transferred":
-            yield Scores(self.development, str(run.get("split", "dev")), metrics, annotated=annotated)
-            return
-        held_out = str((results.get("data") or [""])[0]).startswith(_HELD_OUT)
-        other = run.get("dev_treebank")
-        asked, split = str(run.get("dev_split", "dev")), str(run.get("split", "train"))
-        if "dev_treebanks" in results:
-            treebanks = _recorded(results["dev_treebanks"])
-        else:
-            told = {"treebank": other or run.get("treebank"), "data": run.get("data")}
-            treebanks = self.treebanks if held_out else _treebanks({}, told, asked)
-        part = f"last 10 % of {split}" if held_out else asked
-        yield Scores(treebanks, part, metrics, results.get("dev_sentences"), None, annotated)
-
-    def _evaluation_scores(self) -> Iterator[Scores]:
-        scores, run = self.records.scores, self.records.evaluation
-        metrics = _metrics(scores)
-        if not metrics:
-            return
-        kept = _TOTAL.search(str(scores.get("data", "")))
-        yield Scores(
-            _treebanks(scores, run, str(run.get("split", "test"))),
-            str(run.get("split", "test")),
-            metrics,
-            int(kept["kept"]) if kept else None,
-            scores.get("words"),
-            bool(run.get("tagger")) if run else None,
-        )
-
-
-def _metrics(scores: Mapping[str, Any], before: str = "") -> tuple[Metric, ...]:
-    found = [(key, scores.get(f"{before}{key}")) for key in METRICS]
-    return tuple(
-        Metric(key, float(value)) for key, value in found if value is not None and math.isfinite(value)
-    )
-
-
-def _treebanks(recorded: Mapping[str, Any], run: Mapping[str, Any], split: str) -> tuple[TreebankFacts, ...]:
-    """Take what was recorded when the files were read, else what the command was told."""
-    if recorded.get("treebanks"):
-        return _recorded(recorded["treebanks"])
-    if run.get("treebank"):
-        return tuple(named_treebanks(str(run["treebank"]), split, has_roots=bool(run.get("data"))))
-    if run.get("text"):
-        return (TreebankFacts(PurePosixPath(str(run["text"])).name),)
-    return ()
-
-
-def _recorded(entries: Sequence[Mapping[str, Any]]) -> tuple[TreebankFacts, ...]:
-    known = TreebankFacts.__dataclass_fields__
-    return tuple(
-        TreebankFacts(**{key: value for key, value in entry.items() if key in known}) for entry in entries
-    )
+        """All scores that are recorded."""
+        return scores_of(self.records)

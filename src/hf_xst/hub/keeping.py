@@ -62,7 +62,8 @@ class Card:
         except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
             told = " ".join(str(error).split())
             raise ValueError(
-                f"{path}: the metadata between the lines of --- cannot be read ({told}); correct or remove them"
+                f"{path}: the metadata between the lines of --- cannot be read ({told}); correct or "
+                "remove them"
             ) from error
         block = REGEX_YAML_BLOCK.search(content)
         text = content[block.end() :] if block else content
@@ -76,11 +77,6 @@ class Card:
             tuple(record.get("sections", ())),
             record.get("of"),
         )
-
-    def own(self, key: str) -> Any:
-        """Return the value of a key if it is somebody's own, else None."""
-        value = self.metadata.get(key)
-        return None if value is None or _digests(value) == self.generated.get(key) else value
 
     def renewed(self, metadata: Mapping[str, Any], said: frozenset[str] = frozenset()) -> dict[str, Any]:
         """Return the metadata that the renewed card shall have.
@@ -170,7 +166,7 @@ def _unfolded(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _merged(old: Any, new: Any, generated: Any, *, is_said: bool) -> Any:
     """Merge the value in the card, the value generated now, and what was generated before."""
-    if is_said and new is not None:
+    if is_said:
         return new
     if not isinstance(old, list) or not isinstance(generated, list) or not isinstance(new, list | None):
         return new if _digests(old) == generated else old

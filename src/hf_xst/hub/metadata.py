@@ -10,7 +10,8 @@ from huggingface_hub import EvalResult
 
 from hf_xst.data.languages import LANGUAGES
 
-from .facts import Facts, Scores
+from .facts import BOUNDARIES, UPOS, Facts
+from .scored import Scores
 
 LIBRARY = "hf_xst"
 UNKNOWN = "unknown"
@@ -32,7 +33,6 @@ _SIZES = (
 _SPECIAL_LANGUAGES = ("multilingual",)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _NO_SLUG = re.compile(r"[^\w.+-]+")
-_UPOS = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 _RELATIONS = frozenset(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated
     expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root
@@ -51,8 +51,8 @@ def checked_languages(codes: Sequence[str]) -> tuple[str, ...]:
             names = {language.name.lower(): language.code for language in LANGUAGES.values()}
             hint = f"; {given} is {names[given.lower()]}" if given.lower() in names else ""
             raise ValueError(
-                f"found the language {given!r}; expected a code of ISO 639 with two or three letters, such as "
-                f"it or hsb{hint}"
+                f"found the language {given!r}; expected a code of ISO 639 with two or three letters, such "
+                f"as it or hsb{hint}"
             )
     return tuple(codes)
 
@@ -86,7 +86,7 @@ def model_metadata(facts: Facts, title: str) -> dict[str, Any]:
     }
     if scored:
         data["model_name"] = title
-    if facts.base_models:
+    if facts.base_models and facts.records.run.get("start") != "none":
         data["base_model_relation"] = "finetune"
     return _without_empty(data)
 
@@ -115,12 +115,12 @@ def charts_metadata(facts: Facts, title: str) -> dict[str, Any]:
 
 def _tags(facts: Facts) -> list[str]:
     tags = [LIBRARY]
-    names = {name.split(":")[0] for name in facts.labels} - {"<s>", "</s>"}
+    names = {name.split(":")[0] for name in facts.labels} - BOUNDARIES
     if facts.task == "parser":
         tags.append("dependency-parsing")
     if facts.task == "tagger" and facts.column in ("upos", "xpos"):
         tags.append("part-of-speech")
-    standard = {"parser": _RELATIONS, "tagger": _UPOS}.get(facts.task, frozenset())
+    standard = {"parser": _RELATIONS, "tagger": UPOS}.get(facts.task, frozenset())
     if names and names <= standard:
         tags.append("universal_dependencies")
     if facts.records.kind in ("transferred", "charts"):

@@ -73,7 +73,7 @@ class ConlluWriter:
         for part, values in annotation.probabilities.items():
             found[probability_key(part)] = [f"{value:.{_DIGITS}f}" for value in values]
         present = sentence.column("misc")
-        if not found and not any(key in cell for cell in present for key in self._keys if cell != BLANK):
+        if not found and not any(key in "|".join(present) for key in self._keys):
             return None
         cells = []
         for place, cell in enumerate(present):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
@@ -51,10 +52,7 @@ def chart_picture(facts: Facts) -> str:
     if facts.task == "tagger":
         tags = INVENTED.columns["upos"]
         allowed = [list(dict.fromkeys([tag, other])) for tag, other in zip(tags, _OTHERS, strict=True)]
-        pairs = [
-            {(one, two) for one in first for two in second}
-            for first, second in zip(allowed, allowed[1:], strict=False)
-        ]
+        pairs = [{(one, two) for one in first for two in second} for first, second in pairwise(allowed)]
         return standalone(chain_chart_svg(words, pairs, best=tags, title=title))
     if facts.task != "parser":
         return standalone(arc_diagram(words, [], title=title, kind="tags"))
@@ -111,5 +109,5 @@ def count_lines(facts: Facts) -> list[Line]:
     if groups:
         bare = counts.get("without_support", 0)
         lines.append(Line("candidates kept a group", f"{kept / groups:.2f}"))
-        lines.append(Line("groups without common support", f"{bare:,}", bare / groups))
+        lines.append(Line("groups without common support", f"{bare:,}"))
     return lines

@@ -57,7 +57,7 @@ class StructuredPipeline(Pipeline):
     mapping with `words`, `tokens` or `text`, as data sets have them (with `upos` where there is any).
 
     Several inputs come as a list (the outputs are a list), or as a generator or data set (the outputs are a
-    generator, and some 1000 sentences are read ahead). A list of strings is the words of one sentence, unless
+    generator, and some 2000 sentences are read ahead). A list of strings is the words of one sentence, unless
     `is_split_into_words=False` says that it is several texts.
 
     Outputs come in the order of the inputs, one for each. Text and CoNLL-U strings may hold several

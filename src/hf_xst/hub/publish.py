@@ -186,7 +186,7 @@ def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
                 destination.repository, CARD, repo_type=destination.kind, token=destination.token
             )
             write_text(aside / CARD, Path(here).read_text(encoding="utf-8"))
-    write_card(aside, vocabulary=choices.vocabulary)
+    write_card(aside, vocabulary=choices.vocabulary, repository=destination.repository)
     if choices.tags:
         card = RepoCard.load(aside / CARD)
         known = card.data.get("tags") or []

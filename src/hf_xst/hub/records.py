@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from hf_xst.training.jobs.build_charts import PROVENANCE
 from hf_xst.training.runs import RESULTS
 
 Kind = Literal["source", "transferred", "charts", "unrecorded"]
-EXAMPLE = "card-example.json"
+SAID, EXAMPLE = "run/card-config.yaml", "run/card-example.json"
 # A setting that only the command has which makes this kind.
 _TELLING = {"source": "task", "transferred": "charts", "charts": "sources"}
 
@@ -28,9 +28,11 @@ class Records:
 
     Attributes:
         folder: the folder.
+        instead: contents that come before those of the files, by the file's name.
     """
 
     folder: Path
+    instead: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def kind(self) -> Kind:
@@ -93,12 +95,12 @@ class Records:
     @cached_property
     def said(self) -> dict[str, Any]:
         """What the command `card` was told."""
-        return self._mapping("run/card-config.yaml")
+        return self._mapping(SAID)
 
     @cached_property
     def example(self) -> dict[str, Any]:
         """The sentence that the command `card` was given."""
-        return self._mapping(f"run/{EXAMPLE}")
+        return self._mapping(EXAMPLE)
 
     @cached_property
     def versions(self) -> dict[str, str]:
@@ -121,8 +123,8 @@ class Records:
 
     def _mapping(self, name: str) -> dict[str, Any]:
         path = self.folder / name
-        if not path.is_file():
-            return {}
+        if name in self.instead or not path.is_file():
+            return self.instead.get(name, {})
         content = self._parsed(path, yaml.safe_load if path.suffix == ".yaml" else json.loads)
         if not isinstance(content, dict):
             raise ValueError(f"{path}: found {str(content)[:40]!r}, expected a mapping; make the file again")

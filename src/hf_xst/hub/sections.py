@@ -15,7 +15,7 @@ from hf_xst.data.treebank_facts import TreebankFacts
 from .example import Example
 from .facts import Facts
 from .metadata import UNKNOWN
-from .pictures import TABLE, TREE, count_lines, score_lines
+from .pictures import TABLE, TREE, count_lines
 from .wording import Markdown, block, cell, code, plain, score, shown
 
 MODEL = ("summary", "use", "example", "scores", "training", "unused", "licence", "citation")
@@ -56,7 +56,7 @@ def sections_of(
         Markdown by the section's name.
     """
     repository = _NO_ID.sub("", told["repository"] or "USER/NAME")
-    context = _context(facts, example, metadata) | told | {"repository": Markdown(repository)}
+    context = {**_context(facts, example, metadata), **told, "repository": Markdown(repository)}
     folder = "charts" if facts.records.kind == "charts" else "model"
     found = {}
     for name in CHARTS if folder == "charts" else MODEL:
@@ -85,8 +85,6 @@ def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dic
     records = facts.records
     made = records.provenance
     counts = made.get("counts", {})
-    is_charts = records.kind == "charts"
-    lines = count_lines(facts) if is_charts else score_lines(facts)
     return {
         "facts": facts,
         "kind": records.kind,
@@ -104,7 +102,7 @@ def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dic
         "tree": Markdown(TREE),
         "table": Markdown(TABLE),
         "alt": _sentence_alt(facts, example),
-        "table_alt": plain("; ".join(f"{line.name}: {line.value}" for line in lines)),
+        "table_alt": plain("; ".join(f"{line.name}: {line.value}" for line in count_lines(facts))),
         "made": made,
         "weighted": bool(made.get("weights")),
         "start": made.get("start"),
@@ -154,6 +152,6 @@ def _call(facts: Facts, example: Example) -> str:
     if facts.task != "model" and not facts.reads_tags:
         return words
     row = f'"words": {words}'
-    if facts.reads_tags:
+    if facts.reads_tags and not facts.has_tagger:
         row += f', "upos": {json.dumps(example.columns.get("upos", []), ensure_ascii=False)}'
     return f"{{{row}}}"

@@ -50,7 +50,10 @@ def keep_public_words(folder: Path, vectors: str | None) -> str:
         )
     words = table.table.words
     if vectors is None:
-        return f"the {len(words):,} words of the vector file {table.space['name']}"
+        return (
+            f"the {len(words):,} words of the vector file {table.space['name']} (if that is not public, name "
+            "one that is by --vectors)"
+        )
     public = set(read_vectors(vectors, vocabulary=words).words)
     kept = [row for row, word in enumerate(words) if word in public]
     if len(kept) < len(words):

@@ -1,4 +1,4 @@
-"""From recorded facts to Markdown: whatever a name holds, it stays a name; of paths only the last part stays."""
+"""From recorded facts to Markdown: whatever a name holds, it stays a name; paths become their last part."""
 
 from __future__ import annotations
 

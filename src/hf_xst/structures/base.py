@@ -137,11 +137,15 @@ class Structure(ABC, Generic[Best]):
 
         They are constants: no gradient flows through them.
         """
+        return self.marginals_and_total()[0]
+
+    def marginals_and_total(self) -> tuple[Tensor, Tensor]:
+        """Return the marginals and (B,) log Z in the working precision, both out of one sum; constants."""
         with torch.inference_mode(False), torch.enable_grad():
             leaf = self.scores.clone().detach().requires_grad_()
-            total = self._with(leaf, self.lengths.clone())._wide_log_partition().sum()
-            (marginals,) = torch.autograd.grad(total, leaf)
-        return marginals
+            total = self._with(leaf, self.lengths.clone())._wide_log_partition()
+            (marginals,) = torch.autograd.grad(total.sum(), leaf)
+        return marginals, total.detach()
 
     def log_prob(self, gold: Best) -> Tensor:
         """Return (B,) the log-probability of a structure given as by `best()`.

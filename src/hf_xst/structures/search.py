@@ -19,6 +19,9 @@ from hf_xst.numerics import NEGATIVE_INFINITY
 if TYPE_CHECKING:
     from hf_xst.structures.base import Structure
 
+# Candidates of all parts that are searched in one batch; a score takes 8 bytes, and there are some copies.
+_ENTRIES = 2**23
+
 
 class _Part(NamedTuple):
     """A part of a sentence's space with its best structure. Parts compare by cost, then by age."""
@@ -26,20 +29,31 @@ class _Part(NamedTuple):
     cost: float  # minus the score of the best
     age: int
     best: Tensor  # (G,) candidates
-    keep: Tensor  # bool (G, C) what the part allows
-    decided: int  # the groups before this one allow one candidate
+    decided: int  # in the groups before this one the part allows the candidates of its best only
+    banned: tuple[int, ...]  # candidates that this group does not allow
+
+
+class _Space(NamedTuple):
+    """A part of a sentence's space whose best structure is not known yet; see `_Part`."""
+
+    owner: int
+    prefix: Tensor  # (G,) of which the groups before `decided` count
+    decided: int
+    banned: tuple[int, ...]
 
 
 class _Partition:
     """The parts of every sentence's space that are still to be searched."""
 
     def __init__(self, structure: Structure[Any]) -> None:
-        self.structure = structure
+        self.structure, self.valid = structure, structure.valid
         self.group_lengths: list[int] = structure.group_lengths.tolist()
         self.queues: list[list[_Part]] = [[] for _ in self.group_lengths]
         self.ages = count()
-        sentences = list(range(len(self.queues)))
-        self._push(sentences, structure.valid, [0] * len(sentences))
+        _, groups, candidates = self.valid.shape
+        self.at_once = max(1, _ENTRIES // max(1, groups * candidates))
+        nothing = torch.zeros(groups, dtype=torch.long, device=self.valid.device)
+        self._push([_Space(owner, nothing, 0, ()) for owner in range(len(self.queues))])
 
     def pop(self) -> dict[int, _Part]:
         """Take the best part of every sentence that has any left."""
@@ -47,32 +61,41 @@ class _Partition:
 
     def push_rest(self, taken: dict[int, _Part]) -> None:
         """Split each taken part, without its best structure, and push what is left of it."""
-        owners, keeps, decided = [], [], []
-        for sentence, part in taken.items():
-            keep = part.keep.clone()
-            for group in range(part.decided, self.group_lengths[sentence]):
-                choice = part.best[group]
-                keep[group, choice] = False
-                if keep[group].any():
-                    owners.append(sentence)
-                    keeps.append(keep.clone())
-                    decided.append(group)
-                keep[group] = False
-                keep[group, choice] = True
-        if owners:
-            self._push(owners, torch.stack(keeps), decided)
+        spaces = []
+        for owner, part in taken.items():
+            chosen = part.best.tolist()
+            for group in range(part.decided, self.group_lengths[owner]):
+                banned = part.banned if group == part.decided else ()
+                spaces.append(_Space(owner, part.best, group, (*banned, chosen[group])))
+        self._push(spaces)
 
-    def _push(self, owners: list[int], keeps: Tensor, decided: list[int]) -> None:
-        """Find the best of each of K parts in one batch, keeps (K, G, C); forget parts that are empty."""
-        spaces = self.structure.select(torch.tensor(owners, dtype=torch.long, device=keeps.device))
-        spaces = spaces.restricted_to(spaces.part_view(keeps))
-        best = spaces.best_candidates()
-        complete = (best >= 0).sum(1) == spaces.group_lengths
-        scores = spaces.score_of(best).masked_fill(~complete, NEGATIVE_INFINITY).tolist()
-        for i, (owner, score) in enumerate(zip(owners, scores, strict=True)):
-            if score > NEGATIVE_INFINITY:
-                part = _Part(-score, next(self.ages), best[i], keeps[i], decided[i])
-                heapq.heappush(self.queues[owner], part)
+    def _push(self, spaces: list[_Space]) -> None:
+        """Find the best of each part, some in a batch so that memory stays bounded; forget empty parts."""
+        for start in range(0, len(spaces), self.at_once):
+            batch = spaces[start : start + self.at_once]
+            owners = torch.tensor([space.owner for space in batch], device=self.valid.device)
+            allowed = self.structure.select(owners)
+            allowed = allowed.restricted_to(allowed.part_view(self._keep(batch, owners)))
+            best = allowed.best_candidates()
+            complete = (best >= 0).sum(1) == allowed.group_lengths
+            scores = allowed.score_of(best).masked_fill(~complete, NEGATIVE_INFINITY).tolist()
+            for space, own, score in zip(batch, best, scores, strict=True):
+                if score > NEGATIVE_INFINITY:
+                    part = _Part(-score, next(self.ages), own, space.decided, space.banned)
+                    heapq.heappush(self.queues[space.owner], part)
+
+    def _keep(self, batch: list[_Space], owners: Tensor) -> Tensor:
+        """Return bool (K, G, C): the candidates that each of K parts allows."""
+        _, groups, candidates = self.valid.shape
+        prefix = torch.stack([space.prefix for space in batch])
+        decided = torch.tensor([space.decided for space in batch], device=self.valid.device)
+        before = torch.arange(groups, device=self.valid.device) < decided.unsqueeze(1)
+        same = torch.arange(candidates, device=self.valid.device) == prefix.unsqueeze(2)
+        keep = torch.where(before.unsqueeze(2), same, self.valid[owners])
+        for place, space in enumerate(batch):
+            if space.banned:
+                keep[place, space.decided, list(space.banned)] = False
+        return keep
 
 
 def k_best(structure: Structure[Any], k: int) -> Tensor:

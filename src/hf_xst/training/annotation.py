@@ -19,13 +19,13 @@ from hf_xst.models.base import Row, StructuredModel
 
 from .confidence import Columns, Finding, Ranked, Reading, findings
 from .frozen import shared_encoders
-from .inference import BATCH_WORDS, in_batches, run_rows
+from .inference import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
 from .sources import ready_model, weights_digest
 
 Item = TypeVar("Item")
 TooLong = Literal["skip", "error"]
 # Sentences that are read ahead and sorted by length, and whose results wait in memory.
-BLOCK = 1024
+BLOCK = 2048
 # Words of a sentence: scores take 4 bytes * words^2 * labels, and about a dozen such tensors live at a time.
 MAX_WORDS = 500
 ANNOTATOR_FOLDER = "tagger"
@@ -61,7 +61,7 @@ class AnnotationSettings:
 
     Args:
         reading: what is wanted of each model; the k best only of the last one.
-        batch_words: words of a batch, padding included.
+        batch_words: words of a batch, padding included; by default what suits the device.
         max_words: the longest sentence that is annotated.
         too_long: leave longer sentences out ("skip"), or raise an error ("error").
 
@@ -70,13 +70,13 @@ class AnnotationSettings:
     """
 
     reading: Reading = field(default_factory=Reading)
-    batch_words: int = BATCH_WORDS
+    batch_words: int | None = None
     max_words: int = MAX_WORDS
     too_long: TooLong = "skip"
 
     def __post_init__(self) -> None:
         for name, value in (("batch_words", self.batch_words), ("max_words", self.max_words)):
-            if value < 1:
+            if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")
         if self.too_long not in get_args(TooLong):
             raise ValueError(f"too_long is {self.too_long!r}; expected {' or '.join(get_args(TooLong))}")
@@ -155,10 +155,15 @@ class Annotator:
             advance(len(batch))
             return found
 
-        found = in_batches(short, run, self.settings.batch_words, window=max(1, len(short)))
+        found = in_batches(short, run, self._batch_words(), window=max(1, len(short)))
         done = [next(found) if reason is None else Annotation(left_out=reason) for reason in reasons]
         advance(len(rows) - len(short))
         return done
+
+    def _batch_words(self) -> int:
+        if self.settings.batch_words is not None:
+            return self.settings.batch_words
+        return BATCH_WORDS if self.models[-1].device.type == "cpu" else GPU_BATCH_WORDS
 
     def _reason(self, row: Row) -> str | None:
         """Say why a sentence must be left out, if it must."""

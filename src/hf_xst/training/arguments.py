@@ -172,8 +172,8 @@ class PredictArguments(VectorArguments):
 
     model: str = required("The model: a folder or Hub id.")
     input: list[str] = required(
-        "Files of CoNLL-U, tokenised lines (.txt), JSON lines or, with --format raw, running text; gzipped or "
-        "not; - for stdin."
+        "Files of CoNLL-U, tokenised lines (.txt), JSON lines or, with --format raw, running text; gzipped "
+        "or not; - for stdin."
     )
     output: str = option(
         "The file, gzipped by its name; - for stdout. Until it is complete it is called NAME.part.SUFFIX.",
@@ -195,7 +195,7 @@ class PredictArguments(VectorArguments):
         "The most probable structure, or that with the most right parts to be expected.", "best"
     )
     confidence: bool = option(
-        "Also write probabilities: in MISC (HeadProb, LabelProb, ArcProb, TagProb) and of the whole sentence.",
+        "Also write probabilities: in MISC (HeadProb, LabelProb, ArcProb, TagProb), of the whole as comment.",
         False,
     )
     kbest: int = option("Also write the so many most probable structures, as comments or in JSON.", 0)
@@ -206,7 +206,7 @@ class PredictArguments(VectorArguments):
         "Leave longer sentences without annotation, with a comment, or stop.", "skip"
     )
     resume: bool = option("Go on with what an interrupted run has left of the output.", False)
-    batch_words: int = option("Words of a batch, padding included.", 2000)
+    batch_words: int | None = option("Words of a batch, padding included; without it 2000, on a GPU 8000.")
 
 
 @dataclass(kw_only=True)

@@ -6,15 +6,15 @@ candidates that make them, a sum of marginals; a whole structure has exp(score -
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from hf_xst.models.base import StructuredModel, StructuredOutput
-from hf_xst.numerics import NEGATIVE_INFINITY, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY
 from hf_xst.structures.base import Structure
 
 Columns = dict[str, list[Any]]
@@ -87,35 +87,32 @@ def findings(model: StructuredModel, output: StructuredOutput, reading: Reading)
         One finding for each sentence.
     """
     assert output.lengths is not None
-    distribution = model.distribution(output)
-    needs_marginals = reading.confidence or reading.rule == "minimum-risk"
-    marginals = distribution.marginals() if needs_marginals else None
+    distribution, lengths = model.distribution(output), output.lengths
+    if reading == Reading():
+        return [Finding(columns) for columns in model.decode(distribution.best(), lengths)]
+    marginals, total = distribution.marginals_and_total()
     chosen = distribution.best() if reading.rule == "best" else minimum_risk(distribution, marginals)
-    columns = model.decode(chosen, output.lengths)
-    log_probs: Sequence[float | None] = [None] * len(columns)
-    probabilities: list[dict[str, list[float]]] = [{} for _ in columns]
-    ranked: list[tuple[Ranked, ...]] = [()] * len(columns)
-    if reading.confidence or reading.kbest:
-        measure = _Measure(distribution)
-        if marginals is not None and reading.confidence:
-            log_probs = measure.log_probs(chosen)
-            found = claim_probabilities(model, distribution, marginals, chosen)
-            probabilities = _by_sentence(found, output.lengths)
-        if reading.kbest:
-            ranked = _ranked(model, distribution, measure, output.lengths, reading.kbest)
-    return [Finding(*each) for each in zip(columns, log_probs, probabilities, ranked, strict=True)]
+    found = [Finding(columns) for columns in model.decode(chosen, lengths)]
+    if reading.confidence:
+        log_probs = _log_probs(distribution, chosen, total)
+        probabilities = claim_probabilities(model, distribution, marginals, chosen)
+        sure = zip(found, log_probs, _by_sentence(probabilities, lengths), strict=True)
+        found = [replace(one, log_prob=whole, probabilities=parts) for one, whole, parts in sure]
+    if reading.kbest:
+        ranked = _ranked(model, distribution, total, lengths, reading.kbest)
+        found = [replace(one, ranked=rest) for one, rest in zip(found, ranked, strict=True)]
+    return found
 
 
-def minimum_risk(distribution: Structure, marginals: Tensor | None = None) -> Any:
+def minimum_risk(distribution: Structure, marginals: Tensor) -> Any:
     """Return the structures with the most right candidates to be expected, as `best()` does.
 
     Args:
         distribution: over structures.
-        marginals: its marginals, if they are at hand.
+        marginals: its marginals.
     """
-    scores = distribution.marginals() if marginals is None else marginals
     possible = distribution.valid_parts & (distribution.scores > NEGATIVE_INFINITY)
-    return distribution.with_scores(scores.masked_fill(~possible, NEGATIVE_INFINITY)).best()
+    return distribution.with_scores(marginals.masked_fill(~possible, NEGATIVE_INFINITY)).best()
 
 
 def claim_probabilities(
@@ -133,29 +130,23 @@ def claim_probabilities(
         For each part (B, G); 0 where there is no candidate.
     """
     mass, candidates = distribution.group_view(marginals), distribution.candidates(best)
-    every = model.candidate_parts(torch.arange(mass.shape[2], device=mass.device))
+    every = torch.arange(mass.shape[2], device=mass.device)
     own = model.candidate_parts(candidates.clamp(min=0))
-    return {
-        part: (mass * (claims == own[part].unsqueeze(2))).sum(2).clamp(max=1).masked_fill(candidates < 0, 0)
-        for part, claims in every.items()
-    }
+    found = {}
+    for part, claims in model.candidate_parts(every).items():
+        shared = mass if torch.equal(claims, every) else mass @ one_hot(claims).to(mass.dtype)
+        chosen = shared.gather(2, own[part].unsqueeze(2)).squeeze(2)
+        found[part] = chosen.clamp(max=1).masked_fill(candidates < 0, 0)
+    return found
 
 
-class _Measure:
-    """Log-probabilities of structures of one distribution, for one computation of its sum."""
-
-    def __init__(self, distribution: Structure) -> None:
-        precision = working_dtype(distribution.scores.device)
-        self.wide = distribution.with_scores(distribution.scores.detach().to(precision))
-        self.log_partition = self.wide.log_partition()
-
-    def log_probs(self, best: Any) -> list[float]:
-        """Return the log-probability of each sentence's structure, -inf where it has none."""
-        candidates = self.wide.candidates(best)
-        complete = (candidates >= 0).sum(1) == self.wide.group_lengths
-        ratio = (self.wide.score_of(candidates) - self.log_partition).clamp(max=0)
-        values: list[float] = ratio.masked_fill(~complete, NEGATIVE_INFINITY).tolist()
-        return values
+def _log_probs(distribution: Structure, best: Any, total: Tensor) -> list[float]:
+    """Return the log-probability of each sentence's structure, -inf where it has none."""
+    candidates = distribution.candidates(best)
+    complete = (candidates >= 0).sum(1) == distribution.group_lengths
+    ratio = (distribution.score_of(candidates) - total).clamp(max=0)
+    values: list[float] = ratio.masked_fill(~complete, NEGATIVE_INFINITY).tolist()
+    return values
 
 
 def _by_sentence(found: dict[str, Tensor], lengths: Tensor) -> list[dict[str, list[float]]]:
@@ -167,13 +158,13 @@ def _by_sentence(found: dict[str, Tensor], lengths: Tensor) -> list[dict[str, li
 
 
 def _ranked(
-    model: StructuredModel, distribution: Structure, measure: _Measure, lengths: Tensor, k: int
+    model: StructuredModel, distribution: Structure, total: Tensor, lengths: Tensor, k: int
 ) -> list[tuple[Ranked, ...]]:
     structures = distribution.topk(k)
     found: list[list[Ranked]] = [[] for _ in lengths]
     for rank in range(k):
         one = tuple(part[rank] for part in structures) if isinstance(structures, tuple) else structures[rank]
-        pairs = zip(model.decode(one, lengths), measure.log_probs(one), strict=True)
+        pairs = zip(model.decode(one, lengths), _log_probs(distribution, one, total), strict=True)
         for own, (columns, log_prob) in zip(found, pairs, strict=True):
             if log_prob > NEGATIVE_INFINITY:
                 own.append(Ranked(columns, log_prob))

@@ -17,8 +17,10 @@ Result = TypeVar("Result")
 # Sentences that are sorted by length at a time; results wait in memory for at most so many.
 WINDOW = 2048
 BATCH_WORDS = 2000
-# Entries of the largest tensor of a batch, words squared a sentence, before labels.
-BATCH_PAIRS = 120_000
+# On a GPU small batches spend their time on starting its work.
+GPU_BATCH_WORDS = 8000
+# Entries of the largest tensor of a batch (words squared a sentence, before labels) for each of its words.
+PAIRS_OF_A_WORD = 60
 
 
 def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> Iterator[list[int]]:
@@ -26,8 +28,8 @@ def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> It
 
     Args:
         lengths: words of each sentence.
-        batch_words: words of a batch, padding included; pairs of words are limited as well, so that long
-            sentences come in small batches.
+        batch_words: words of a batch, padding included; pairs of words are limited in proportion, so that
+            long sentences come in small batches.
 
     Yields:
         Indices of a batch's sentences, longest sentences first; each index once.
@@ -36,7 +38,7 @@ def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> It
     start = 0
     while start < len(order):
         longest = max(1, lengths[order[start]])
-        size = max(1, min(batch_words // longest, BATCH_PAIRS // longest**2))
+        size = max(1, min(batch_words // longest, PAIRS_OF_A_WORD * batch_words // longest**2))
         yield order[start : start + size]
         start += size
 

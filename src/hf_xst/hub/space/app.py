@@ -27,6 +27,7 @@ CSS = """
 .drawn, .conllu { overflow-x: auto; font: 13px/1.25 'DejaVu Sans Mono', monospace }
 .download { text-decoration: underline }
 """
+SIGMAS = (0.05, 1.0)
 Outputs = list[Any]
 
 
@@ -77,33 +78,14 @@ class _Page:
 
     def __init__(self, gradio: Any, desk: Desk, examples: Sequence[ConlluSentence]) -> None:
         self._gradio, self._desk = gradio, desk
-        task = next(iter(desk.benches))
         raws = [sentence.raw for sentence in examples]
         self.known = gradio.State(raws)
         self.current = gradio.State(raws[0])
         with gradio.Row():
             with gradio.Column(scale=3):
-                self.choice = gradio.Dropdown(
-                    _choices(examples), value=0, label="A sentence", elem_id="choice"
-                )
-                self.text = gradio.Textbox(
-                    " ".join(examples[0].words),
-                    label="or your own (word/TAG word/TAG, if you know the tags)",
-                    rtl=is_right_to_left(examples[0].words),
-                    elem_id="sentence",
-                )
-                with gradio.Row():
-                    self.read = gradio.Button("Read the sentence", variant="primary", elem_id="read")
-                    self.upload = gradio.UploadButton(
-                        "Upload CoNLL-U", file_types=[".conllu", ".txt", ".jsonl"], elem_id="upload"
-                    )
+                self._ask_for_a_sentence(examples)
             with gradio.Column(scale=2):
-                tasks = [(TITLES[name], name) for name in desk.benches]
-                self.task = gradio.Radio(tasks, value=task, label="What is wanted", elem_id="task")
-                names = desk.benches[task].sources
-                self.sources = gradio.CheckboxGroup(
-                    names, value=names, label="Source models", elem_id="sources"
-                )
+                self._ask_for_models()
         gradio.Markdown("### 1 · What each source says: its marginal probabilities")
         self.marginals = gradio.HTML(elem_id="marginals")
         gradio.Markdown("### 2 · The logarithmic opinion pool: their weighted geometric mean")
@@ -117,13 +99,33 @@ class _Page:
             "### 3 · The chart: of each word the likeliest candidates that reach σ together, and every "
             "source's best structure"
         )
-        self.sigma = gradio.Slider(
-            0.05, 1, value=0.95, step=0.01, label="σ, the mass to keep", elem_id="sigma"
-        )
+        label = "σ, the mass to keep"
+        self.sigma = gradio.Slider(*SIGMAS, value=0.95, step=0.01, label=label, elem_id="sigma")
         self.chart = gradio.HTML(elem_id="chart")
         gradio.Markdown("### 4 · The best structure of the chart")
         self.best = gradio.HTML(elem_id="best")
         self.download = gradio.HTML(elem_id="conllu")
+
+    def _ask_for_a_sentence(self, examples: Sequence[ConlluSentence]) -> None:
+        gradio, words = self._gradio, examples[0].words
+        self.choice = gradio.Dropdown(_choices(examples), value=0, label="A sentence", elem_id="choice")
+        self.text = gradio.Textbox(
+            " ".join(words),
+            label="or your own (word/TAG word/TAG, if you know the tags)",
+            rtl=is_right_to_left(words),
+            elem_id="sentence",
+        )
+        with gradio.Row():
+            self.read = gradio.Button("Read the sentence", variant="primary", elem_id="read")
+            kinds = [".conllu", ".txt", ".jsonl"]
+            self.upload = gradio.UploadButton("Upload CoNLL-U", file_types=kinds, elem_id="upload")
+
+    def _ask_for_models(self) -> None:
+        gradio, benches = self._gradio, self._desk.benches
+        tasks = [(TITLES[name], name) for name in benches]
+        self.task = gradio.Radio(tasks, value=tasks[0][1], label="What is wanted", elem_id="task")
+        names = benches[tasks[0][1]].sources
+        self.sources = gradio.CheckboxGroup(names, value=names, label="Source models", elem_id="sources")
 
     def connect(self, blocks: Any) -> None:
         """Say what happens when."""
@@ -195,7 +197,9 @@ class _Page:
 
     def _show_answer(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
         by_name = dict(zip(self._desk.sources, weights, strict=True))
-        found = self._tell(self._desk.answer, task, _sentence(raw), sources, by_name, sigma)
+        # A number that is half typed may lie outside.
+        mass = min(max(sigma, SIGMAS[0]), SIGMAS[1])
+        found = self._tell(self._desk.answer, task, _sentence(raw), sources, by_name, mass)
         return [found.pool, found.chart, found.best, found.download]
 
     def _tell(self, ask: Callable[..., Any], *question: Any) -> Any:

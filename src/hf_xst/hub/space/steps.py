@@ -52,7 +52,7 @@ class Reading:
         return self.opinions.log_marginals[self.sources.index(source), 0].exp()
 
     def of(self, sources: Sequence[str]) -> Reading:
-        """Return the same with some of the sources only.
+        """Return the same with some of the sources only, in their present order.
 
         Raises:
             ValueError: none is left, or one is not among the sources.
@@ -63,14 +63,14 @@ class Reading:
                 f"choose at least one of the sources {', '.join(self.sources)}"
                 + (f"; there is no {', '.join(unknown)}" if unknown else "")
             )
-        places = [self.sources.index(name) for name in sources]
+        places = [place for place, name in enumerate(self.sources) if name in sources]
         opinions = replace(
             self.opinions,
             sources=[self.opinions.sources[place] for place in places],
             log_marginals=self.opinions.log_marginals[places],
             best=self.opinions.best[places],
         )
-        return replace(self, sources=tuple(sources), opinions=opinions)
+        return replace(self, sources=tuple(self.sources[place] for place in places), opinions=opinions)
 
 
 @dataclass(frozen=True)

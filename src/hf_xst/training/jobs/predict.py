@@ -37,6 +37,8 @@ from ..sources import ready_model
 
 STREAM, NO_ANNOTATOR = "-", "none"
 _NAMED = 3
+# Arguments by which the output is another one.
+_OF_OUTPUT = ("format", "decoding", "confidence", "kbest", "max_words", "too_long", "batch_words")
 
 
 @dataclass
@@ -157,8 +159,7 @@ def _identity(
         "version": version("hf_xst"),
         "models": hashlib.sha256(repr(models).encode()).hexdigest(),
         "to": _form_name(arguments),
-        "format": arguments.format,
-        **asdict(annotator.settings),
+        **{name: vars(arguments)[name] for name in _OF_OUTPUT},
         "block": BLOCK,
     }
 
@@ -201,8 +202,8 @@ def _to_file(annotator: Annotator, sentences: _Input, form: Form, file: BlockFil
 def _tell_left_out(counts: Counts, annotator: Annotator) -> None:
     if counts.left_out:
         say(
-            f"{counts.left_out} sentences have more than {annotator.settings.max_words} words and were left without "
-            f"annotation (first: {', '.join(counts.left_out_ids)}); --max-words raises the limit, "
+            f"{counts.left_out} sentences have more than {annotator.settings.max_words} words and were left "
+            f"without annotation (first: {', '.join(counts.left_out_ids)}); --max-words raises the limit, "
             "--too-long error stops at such a sentence",
             "yellow",
         )

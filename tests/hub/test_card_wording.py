@@ -1,0 +1,86 @@
+"""Names in Markdown, and commands without paths."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xst.hub.wording import Markdown, block, cell, code, plain, shown, shown_command, without_paths
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/opt/x/bin/hf-xst demo --output /home/me/runs/demo", "hf-xst demo --output demo"),
+        ("hf-xst a --sources en=/a/b/en de=user/de@v1 c/d", "hf-xst a --sources en=en de=user/de@v1 d"),
+        (
+            "hf-xst a --treebank train=/a/x.conllu,dev=b/y.conllu",
+            "hf-xst a --treebank train=x.conllu,dev=y.conllu",
+        ),
+        ("hf-xst a --output ./runs/x/ --data ../ud ~/v.vec", "hf-xst a --output x --data ud v.vec"),
+        ("hf-xst a --text '/a b/c d.txt'", "hf-xst a --text 'c d.txt'"),
+        (r"hf-xst a --text 'C:\Users\me\t.txt' C:\\Users\\me", "hf-xst a --text t.txt '~'"),
+        ("hf-xst a --output /home/me", "hf-xst a --output '~'"),
+        (
+            "hf-xst a --trainer hub_token=hf_abc learning_rate=1e-3",
+            "hf-xst a --trainer hub_token=... learning_rate=1e-3",
+        ),
+        ("python scripts/train.py file:///a/b/c", "python train.py c"),
+        ("hf-xst a 'two\nlines' --split 'train[:500]'", "hf-xst a 'two lines' --split 'train[:500]'"),
+        ("", ""),
+    ],
+)
+def test_commands(command: str, expected: str) -> None:
+    assert shown_command(command, {"user/de"}) == expected
+
+
+@given(st.lists(st.text("ab/\\.~-", min_size=1, max_size=6), min_size=1, max_size=4))
+def test_no_folder_is_left_of_a_path(parts: list[str]) -> None:
+    word = without_paths("/" + "/".join(parts))
+    assert "/" not in word
+    assert "\\" not in word
+
+
+@given(st.text())
+def test_marks_and_lines_never_come_from_names(text: str) -> None:
+    for style in (plain, code, cell):
+        assert "\n" not in style(text)
+        assert "<!--" not in style(text)
+    assert "|" not in cell(text).replace("\\|", "")
+    assert "<!--" not in block(text)
+
+
+@given(st.text("a`", max_size=8))
+def test_code_is_fenced_by_more_ticks_than_it_holds(text: str) -> None:
+    written = str(code(text))
+    fence = written[: len(written) - len(written.lstrip("`"))]
+    inner = written[len(fence) : -len(fence)]
+    assert written.endswith(fence)
+    assert inner.strip(" ") == text.strip(" ")
+    assert fence not in inner
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_a_card_never_says_nothing(value: float | None) -> None:
+    with pytest.raises(ValueError, match="expected a fact"):
+        shown(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, "yes"),
+        (12345, "12,345"),
+        (1e-9, "1e-09"),
+        (0.95, "0.95"),
+        ("it_isdt", "it_isdt"),
+        ("_x_", "\\_x\\_"),
+        ("a*b|c<d>&", "a\\*b\\|c&lt;d&gt;&amp;"),
+        (Markdown("*x*"), "*x*"),
+    ],
+)
+def test_values(value: object, expected: str) -> None:
+    assert shown(value) == expected

@@ -1,0 +1,429 @@
+"""The pipelines: all that may be given, all that can be wanted, in order and as if it were alone."""
+
+from __future__ import annotations
+
+import io
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from datasets import Dataset, IterableDataset
+from small import UPOS, WORDS, gold, model_of, vectors
+from transformers import pipeline
+
+from hf_xst.data import ConlluSentence, WordVectors, read_conllu
+from hf_xst.data.layout import sentences_to_dataset
+from hf_xst.hub.pipelines import PIPELINES, DependencyParsingPipeline, StructuredTaggingPipeline
+from hf_xst.training import annotation
+
+TEXT = "w1 w2, w3. W4 (w5)!\n\nw6"
+CUT = [["w1", "w2", ",", "w3", "."], ["W4", "(", "w5", ")", "!"], ["w6"]]
+CONLLU = """\
+# sent_id = a
+1-2	w1w2	_	_	_	_	_	_	_	X=1
+1	w1	_	NOUN	_	_	_	_	_	Y=2
+2	w2	_	VERB	_	_	_	_	_	_
+
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    model_of("parser", 1).save_pretrained(path)
+    model_of("tagger", 2).save_pretrained(path / "tagger")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def parse(folder):
+    return pipeline("dependency-parsing", model=folder)
+
+
+@pytest.fixture(scope="module")
+def tag(folder):
+    return pipeline("structured-tagging", model=f"{folder}/tagger")
+
+
+def expected(words):
+    """What the models themselves say of a sentence."""
+    tagged = model_of("tagger", 2).predict([{"words": words}])[0]
+    return {"words": words, **tagged, **model_of("parser", 1).predict([{"words": words, **tagged}])[0]}
+
+
+def told(result):
+    """The columns alone."""
+    return {key: result[key] for key in ("words", "upos", "head", "deprel")}
+
+
+# -- making one ----------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_is_all_that_is_needed():
+    code = (
+        "import hf_xst; from transformers.pipelines import PIPELINE_REGISTRY as r; "
+        "print(sorted({'dependency-parsing', 'structured-tagging'} & set(r.get_supported_tasks())))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['dependency-parsing', 'structured-tagging']\n"
+
+
+def test_by_folder_by_model_and_by_class(folder, parse):
+    parser, tagger = model_of("parser", 1), model_of("tagger", 2)
+    for other in (
+        pipeline("dependency-parsing", model=parser, tagger=tagger),
+        pipeline("dependency-parsing", model=parser, tagger=f"{folder}/tagger"),
+        pipeline("dependency-parsing", model=parser, tagger=StructuredTaggingPipeline(tagger)),
+        DependencyParsingPipeline(parser, tagger=tagger),
+    ):
+        assert other(TEXT) == parse(TEXT)
+    assert set(PIPELINES) == {"dependency-parsing", "structured-tagging"}
+    assert parse.tagger is not None
+    assert parse.model.device == parse.device
+
+
+def test_a_device_is_obeyed_by_both_models(folder):
+    pipe = pipeline("dependency-parsing", model=folder, device="cpu")
+    assert pipe.device == torch.device("cpu")
+    meta = pipeline("dependency-parsing", model=folder, device="meta")
+    assert {meta.model.device.type, meta.tagger.device.type} == {"meta"}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_same(folder, parse):
+    pipe = pipeline("dependency-parsing", model=folder, device=0)
+    assert {pipe.model.device.type, pipe.tagger.device.type} == {"cuda"}
+    assert [told(one) for one in pipe(TEXT)] == [told(one) for one in parse(TEXT)]
+
+
+def test_saving_saves_both_and_no_code(parse, tmp_path):
+    parse.save_pretrained(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "words.json",
+        "tagger",
+    }
+    assert "custom_pipelines" not in (tmp_path / "config.json").read_text()
+    assert pipeline("dependency-parsing", model=str(tmp_path))(TEXT) == parse(TEXT)
+
+
+def test_word_vectors_of_another_language(folder, parse):
+    other = vectors(words=[f"{word}x" for word in WORDS])
+    pipe = pipeline("dependency-parsing", model=folder, vectors=other)
+    assert [one["head"] for one in pipe([["w1x", "w2x"]])] == [one["head"] for one in parse([["w1", "w2"]])]
+    assert isinstance(other, WordVectors)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "message"),
+    [
+        ("structured-tagging", {}, "found a BiaffineParser; this pipeline needs a CrfTagger saved by hf_xst"),
+        (
+            "dependency-parsing",
+            {"tagger": model_of("parser")},
+            "predicts head and deprel; expected a",
+        ),
+        ("dependency-parsing", {"tagger": "no/where"}, "no/where"),
+        ("dependency-parsing", {"batch_size": 4}, "found batch_size; .*give batch_words"),
+        ("dependency-parsing", {"outptu": "dict"}, "no argument outptu; is output meant?"),
+        ("dependency-parsing", {"output": "xml"}, "output is 'xml'; expected one of dict, conllu"),
+        ("dependency-parsing", {"decoding": "worst"}, "expected best or minimum-risk"),
+        ("dependency-parsing", {"max_words": 0}, "max_words is 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_it_is_made(folder, task, settings, message):
+    with pytest.raises(ValueError, match=message):
+        pipeline(task, model=folder, **settings)
+
+
+def test_a_model_of_others_is_refused(tmp_path):
+    from tiny_models import save_bert
+
+    with pytest.raises(ValueError, match="found a BertModel; this pipeline needs a BiaffineParser"):
+        pipeline("dependency-parsing", model=str(save_bert(tmp_path)))
+
+
+# -- what may be given ---------------------------------------------------------------------------------
+
+
+def test_running_text(parse):
+    found = parse(TEXT)
+    assert [told(one) for one in found] == [expected(words) for words in CUT]
+    assert [one["text"] for one in found] == ["w1 w2, w3.", "W4 (w5)!", "w6"]
+    assert parse("") == []
+
+
+def test_a_segmenter_of_ones_own(folder, parse):
+    def lines(text):
+        return [line.split() for line in text.split("\n")]
+
+    assert [one["words"] for one in parse("w1 w2.\nw3", segmenter=lines)] == [["w1", "w2."], ["w3"]]
+    pipe = pipeline("dependency-parsing", model=folder, segmenter=lines)
+    assert pipe("w1 w2.\nw3") == parse("w1 w2.\nw3", segmenter=lines)
+
+
+def test_words(parse):
+    assert told(parse(["w1", "w2"])) == expected(["w1", "w2"])
+    assert told(parse(("w1",))) == expected(["w1"])
+    assert [told(one) for one in parse([["w1", "w2"], ("w3",)])] == [expected(["w1", "w2"]), expected(["w3"])]
+    assert parse([]) == []
+
+
+def test_a_list_of_strings_is_not_guessed_at(parse):
+    with pytest.raises(ValueError, match=r"found 'w1 w2.' in a list of strings: .*is_split_into_words="):
+        parse(["w1 w2.", "w3"])
+    both = parse(["w1 w2.", "w3"], is_split_into_words=False)
+    assert both == [parse("w1 w2."), parse("w3")]
+    assert parse(["w1 w2.", "w3"], is_split_into_words=True)["words"] == ["w1 w2.", "w3"]
+
+
+def test_conllu_keeps_all_that_it_has(parse):
+    (sentence,) = read_conllu(io.StringIO(CONLLU))
+    for given in (CONLLU, sentence):
+        found = parse(given, output="conllu")
+        (again,) = read_conllu(io.StringIO(found))
+        assert again.comments == sentence.comments
+        assert again.lines[1] == sentence.lines[1]
+        assert again.column("misc") == ["Y=2", "_"]
+        assert again.upos == expected(["w1", "w2"])["upos"]
+        assert again.heads == [str(head) for head in expected(["w1", "w2"])["head"]]
+    assert parse(sentence)["sent_id"] == "a"
+    assert [one["sent_id"] for one in parse(CONLLU)] == ["a"]
+    assert parse("w1\tw2") == parse("w1 w2")
+
+
+def test_tags_of_the_input_count_where_no_tagger_is_wanted(folder):
+    pipe = pipeline("dependency-parsing", model=folder, tagger=False)
+    row = {"words": ["w1", "w2"], "upos": ["VERB", "ADJ"], "sent_id": "r"}
+    found = pipe(row)
+    assert (found["upos"], found["sent_id"]) == (["VERB", "ADJ"], "r")
+    assert told(found) == row_without_id(row) | model_of("parser", 1).predict([row])[0]
+    with pytest.raises(ValueError, match=r"<input 2>:1: this model reads coarse tags .*tagger="):
+        pipe([row, "w1 w2"])
+    with pytest.raises(ValueError, match=r"found upos \[3, 4\]; expected names of tags"):
+        pipe({"words": ["w1", "w2"], "upos": [3, 4]})
+
+
+def row_without_id(row):
+    return {key: row[key] for key in ("words", "upos")}
+
+
+def test_data_sets(parse):
+    words = [["w1", "w2"], ["w3"]]
+    wanted = [parse(one) for one in words]
+    for column in ("words", "tokens"):
+        rows = Dataset.from_dict({column: words, "other": [1, 2]})
+        found = parse(rows)
+        assert isinstance(found, Iterator)
+        assert list(found) == wanted
+        assert list(parse(rows[column])) == wanted
+    assert list(parse(Dataset.from_dict({"text": ["w1 w2", "w3"]}))) == [parse("w1 w2"), parse("w3")]
+    stream = IterableDataset.from_generator(lambda: ({"words": one} for one in words))
+    assert list(parse(stream)) == wanted
+
+    class Old(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, place):
+            return words[place]
+
+    assert list(parse(Old())) == wanted
+
+
+def test_a_treebank_comes_with_its_ranges_and_comments(parse):
+    (sentence,) = read_conllu(io.StringIO(CONLLU))
+    (found,) = parse(sentences_to_dataset([sentence]), output="sentence")
+    assert found.lines[:2] == sentence.lines[:2]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, r"found '3' \(int\); expected text, a list of words, CoNLL-U"),
+        (None, r"\(NoneType\); expected text"),
+        ([["w1"], 3], r"found '3' \(int\); expected text"),
+        ([["w1"], []], r"found '\[\]' \(list\); expected"),
+        ({"word": ["w1"]}, r"found 'None' \(NoneType\); expected"),
+        ({"tokens": "w1"}, r"found 'w1' \(str\); expected"),
+        ([["w\t1"]], r"found 'w\\t1' for form"),
+        ("1\tw1\t_\t_\t_\t_\t_\t_\t_\t_\n3\tw\n", "found 2 columns, expected 10"),
+    ],
+)
+def test_what_cannot_be_read_is_told(parse, given, message):
+    with pytest.raises(ValueError, match=message):
+        parse(given)
+
+
+# -- order, batches, memory ----------------------------------------------------------------------------
+
+
+def mixed(count):
+    draw = random.Random(count)
+    rows = gold([draw.randrange(1, 9) for _ in range(count)], count)
+    kinds = [
+        lambda words: words,
+        lambda words: " ".join(words),
+        lambda words: {"words": words},
+        ConlluSentence.from_words,
+        lambda words: "",
+        lambda words: f"{' '.join(words)}. W1",
+    ]
+    return [draw.choice(kinds)(row["words"]) for row in rows]
+
+
+@pytest.mark.parametrize("batch_words", [1, 20, None])
+def test_each_input_has_its_own_output_in_order(parse, monkeypatch, batch_words):
+    monkeypatch.setattr(annotation, "BLOCK", 7)
+    given = mixed(20)
+    alone = [parse(one) for one in given]
+    assert parse(given, batch_words=batch_words) == alone
+    assert list(parse(iter(given), batch_words=batch_words)) == alone
+    assert list(parse((one for one in given), batch_words=batch_words)) == alone
+
+
+def test_a_stream_is_read_a_block_ahead_and_no_further(tag, monkeypatch):
+    monkeypatch.setattr(annotation, "BLOCK", 4)
+    read = []
+
+    def endless():
+        while True:
+            read.append(1)
+            yield ["w1"]
+
+    stream = tag(endless())
+    assert read == []
+    for number in range(1, 10):
+        assert next(stream)["words"] == ["w1"]
+        assert len(read) == -(-number // 4) * 4
+
+
+# -- what can be wanted --------------------------------------------------------------------------------
+
+
+def test_confidence_and_the_k_best(parse, tag):
+    found = parse(["w1", "w2", "w3"], confidence=True, kbest=4)
+    assert {part: len(values) for part, values in found["confidence"].items()} == {
+        "tag": 3,
+        "head": 3,
+        "label": 3,
+        "arc": 3,
+    }
+    assert all(
+        arc <= min(head, label) + 1e-6
+        for head, label, arc in zip(
+            *(found["confidence"][part] for part in ("head", "label", "arc")), strict=True
+        )
+    )
+    assert found["log_prob"]["tree"] == pytest.approx(found["kbest"][0]["log_prob"])
+    assert [found["kbest"][0][column] for column in ("head", "deprel")] == [found["head"], found["deprel"]]
+    assert len({str(one) for one in found["kbest"]}) == 4
+    tagged = tag(["w1"], confidence=True, kbest=5)
+    assert sum(torch.tensor([one["log_prob"] for one in tagged["kbest"]]).exp()) == pytest.approx(1)
+    assert len(tagged["kbest"]) == len(UPOS)  # no more than there are
+
+
+def test_minimum_risk(parse):
+    for words in CUT:
+        careful = parse(words, decoding="minimum-risk", confidence=True)
+        best = parse(words, confidence=True)
+        assert sum(careful["confidence"]["arc"]) >= sum(best["confidence"]["arc"]) - 1e-6
+        assert careful["log_prob"]["tree"] <= best["log_prob"]["tree"] + 1e-6
+
+
+def test_long_sentences(parse):
+    found = parse([["w1"] * 3, ["w2"]], max_words=2)
+    assert found[0] == {"words": ["w1"] * 3, "not_annotated": "3 words, more than max_words=2"}
+    assert found[1] == parse(["w2"])
+    with pytest.raises(ValueError, match=r"sentence <input 1>:1 has 3 words, more than max_words=2"):
+        parse([["w1"] * 3, ["w2"]], max_words=2, too_long="error")
+    with pytest.raises(ValueError, match="has no tree: it has 3 words"):
+        parse(["w1"] * 3, max_words=2, output="nltk-tree")
+
+
+def test_strings_of_several_sentences_are_one_string(parse):
+    found = parse(TEXT, output="conllu", confidence=True)
+    assert [sentence.words for sentence in read_conllu(io.StringIO(found))] == CUT
+    assert "HeadProb=" in found
+    assert "# tree_log_prob = " in found
+    drawn = parse(TEXT, output="drawing")
+    assert drawn.count("# text = ") == 3
+    assert [one.words for one in parse(TEXT, output="sentence")] == CUT
+
+
+def test_calls_have_the_last_word_and_forget_it(folder, parse):
+    pipe = pipeline("dependency-parsing", model=folder, output="conllu", confidence=True)
+    assert pipe(["w1"], output="dict", confidence=False) == parse(["w1"])
+    assert pipe(["w1"]) == parse(["w1"], output="conllu", confidence=True)
+
+
+def test_the_tagger_alone(tag):
+    words, tags = ["w1", "w2"], expected(["w1", "w2"])["upos"]
+    assert tag(words, output="nltk-tags") == list(zip(words, tags, strict=True))
+    assert tag(TEXT)[0] == {"text": "w1 w2, w3.", **{k: expected(CUT[0])[k] for k in ("words", "upos")}}
+    for output in ("drawing", "nltk-tree", "nltk-graph", "nltk-brackets"):
+        with pytest.raises(ValueError, match="need a parser; the model predicts upos"):
+            tag(["w1"], output=output)
+
+
+def test_spacy(parse, tag):
+    spacy = pytest.importorskip("spacy")
+    doc = parse(TEXT, output="spacy", confidence=True)
+    assert [[token.text for token in sentence] for sentence in doc.sents] == CUT
+    assert doc.text.split() == TEXT.split()
+    for sentence, words in zip(doc.sents, CUT, strict=True):
+        wanted = expected(words)
+        assert [token.pos_ for token in sentence] == wanted["upos"]
+        assert [token.dep_ for token in sentence] == wanted["deprel"]
+        heads = [0 if t.head == t else t.head.i - sentence.start + 1 for t in sentence]
+        assert heads == wanted["head"]
+    assert len(doc.user_data["hf_xst"][0]["confidence"]["head"]) == 5
+    nlp = spacy.blank("xx")
+    assert parse(TEXT, output="spacy", vocab=nlp.vocab).vocab is nlp.vocab
+    tagged = tag(TEXT, output="spacy")
+    assert [len(sentence) for sentence in tagged.sents] == [5, 5, 1]
+    assert [token.pos_ for token in tagged][:5] == expected(CUT[0])["upos"]
+    left = parse([["w1"] * 3], output="spacy", max_words=2)[0]
+    assert len(list(left.sents)) == 1
+
+
+def test_nltk(parse):
+    nltk = pytest.importorskip("nltk")
+    for words in CUT:
+        wanted = expected(words)
+        graph = parse(words, output="nltk-graph")
+        nodes = [graph.nodes[place] for place in range(1, len(words) + 1)]
+        assert [node["word"] for node in nodes] == words
+        assert [node["head"] for node in nodes] == wanted["head"]
+        assert [node["rel"] for node in nodes] == wanted["deprel"]
+        assert [node["ctag"] for node in nodes] == wanted["upos"]
+        tree = parse(words, output="nltk-tree")
+        assert tree.label() == words[wanted["head"].index(0)]
+        text = parse(words, output="nltk-brackets")
+        assert "\n" not in text
+        read = [node if isinstance(node, str) else node.label() for node in flat(nltk.Tree.fromstring(text))]
+        assert sorted(read) == sorted(w.replace("(", "-LRB-").replace(")", "-RRB-") for w in words)
+    assert parse([["a b"]], output="nltk-brackets") == ["(a_b )"]
+
+
+def flat(tree):
+    yield tree
+    for child in tree:
+        if isinstance(child, str):
+            yield child
+        else:
+            yield from flat(child)
+
+
+def test_without_the_extra_the_message_names_it(parse, monkeypatch):
+    for module, extra, output in (
+        ("spacy.tokens", "spacy", "spacy"),
+        ("nltk.parse.dependencygraph", "nltk", "nltk-tree"),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=rf'pip install "hf_xst\[{extra}\]"'):
+            parse(["w1"], output=output)

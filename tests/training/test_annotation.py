@@ -1,0 +1,174 @@
+"""Models in a row over a stream of sentences: order, batches, bounded memory, sentences that are too long."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import islice
+
+import pytest
+import torch
+from small import KINDS, gold, model_of
+from tiny_models import model_over, save_bert
+
+from hf_xst.data import ConlluSentence
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.training import annotation
+from hf_xst.training.annotation import (
+    Annotation,
+    AnnotationSettings,
+    Annotator,
+    annotator_beside,
+    checked_annotator,
+    load_annotator,
+)
+from hf_xst.training.confidence import Reading
+
+SURE = Reading(confidence=True, kbest=2)
+
+
+def rows(count, seed=0):
+    draw = random.Random(seed)
+    return list(gold([draw.randrange(1, 12) for _ in range(count)], seed))
+
+
+def close(one: Annotation, other: Annotation):
+    assert one.columns == other.columns
+    assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    assert one.probabilities.keys() == other.probabilities.keys()
+    for part, values in one.probabilities.items():
+        assert values == pytest.approx(other.probabilities[part], abs=1e-5)
+    log_probs = [each.log_prob for each in other.ranked]  # of equally probable ones any may come first
+    assert [each.log_prob for each in one.ranked] == pytest.approx(log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("batch_words", [1, 30, None])
+def test_order_is_kept_and_batches_do_not_matter(kind, batch_words):
+    model, given = model_of(kind, 1), rows(25)
+    together = Annotator([model], AnnotationSettings(SURE, batch_words=batch_words)).annotate(given)
+    for row, found in zip(given, together, strict=True):
+        (alone,) = Annotator([model], AnnotationSettings(SURE)).annotate([row])
+        close(found, alone)
+        assert len(found.columns[model.columns[0]]) == len(row["words"])
+
+
+def test_a_later_model_reads_what_an_earlier_one_predicts():
+    tagger, parser = model_of("tagger", 2), model_of("parser", 3)
+    given = rows(9)
+    untagged = [{**row, "upos": ["_"] * len(row["words"])} for row in given]
+    chain = Annotator([tagger, parser], AnnotationSettings(SURE))
+    assert chain.columns == ("upos", "head", "deprel")
+    for row, found in zip(given, chain.annotate(untagged), strict=True):
+        (tags,) = tagger.predict([row])
+        (tree,) = parser.predict([{**row, **tags}])
+        assert found.columns == {**tags, **tree}
+        assert set(found.log_probs) == {"tags", "tree"}
+        assert set(found.probabilities) == {"tag", "head", "label", "arc"}
+        assert [set(each.columns) for each in found.ranked] == [{"head", "deprel"}] * len(found.ranked)
+
+
+def test_models_with_one_frozen_encoder_encode_once(tmp_path, monkeypatch):
+    one, other = model_over(save_bert(tmp_path)), model_over(tmp_path)
+    calls = []
+    plain = PretrainedWords.forward
+    monkeypatch.setattr(
+        PretrainedWords, "forward", lambda self, *a, **k: calls.append(1) or plain(self, *a, **k)
+    )
+    given = [{"words": ["a", "dog"]}, {"words": ["the"]}]
+    alone = Annotator([other]).annotate(given)
+    assert len(calls) == 1
+    assert Annotator([one, other]).annotate(given) == alone
+    assert len(calls) == 2
+
+
+def test_what_models_read_is_taken_from_a_sentence():
+    sentence = ConlluSentence.from_words(["w1", "w2"], sent_id="s", columns={"upos": ["NOUN", "X"]})
+    assert Annotator([model_of("parser")]).row(sentence) == {
+        "sent_id": "s",
+        "words": ["w1", "w2"],
+        "upos": ["NOUN", "X"],
+    }
+    assert Annotator([model_of("tagger")]).row(sentence) == {"sent_id": "s", "words": ["w1", "w2"]}
+
+
+def test_no_more_than_a_block_is_read_ahead(monkeypatch):
+    monkeypatch.setattr(annotation, "BLOCK", 8)
+    read, done = [], []
+
+    def endless():
+        for number, row in enumerate(iter(lambda: rows(1)[0], None)):
+            read.append(number)
+            yield row
+
+    blocks = Annotator([model_of("tagger")]).blocks(endless(), lambda row: row, done.append)
+    for number, block in enumerate(islice(blocks, 4), start=1):
+        assert len(block) == 8
+        assert len(read) == 8 * number
+        assert sum(done) == 8 * number
+
+
+def test_blocks_are_the_same_wherever_the_stream_begins(monkeypatch):
+    monkeypatch.setattr(annotation, "BLOCK", 5)
+    annotator, given = Annotator([model_of("parser", 1)], AnnotationSettings(SURE)), rows(18)
+    whole = list(annotator.blocks(given, lambda row: row))
+    assert [len(block) for block in whole] == [5, 5, 5, 3]
+    assert list(annotator.blocks(given[10:], lambda row: row)) == whole[2:]  # to the last bit
+
+
+def test_long_sentences_are_left_out_or_refused():
+    given = list(gold((3, 9, 2, 7, 10)))
+    found = Annotator([model_of("parser")], AnnotationSettings(max_words=7)).annotate(given)
+    assert [one.left_out for one in found] == [
+        None,
+        "9 words, more than max_words=7",
+        None,
+        None,
+        "10 words, more than max_words=7",
+    ]
+    assert found[1] == Annotation(left_out=found[1].left_out)
+    assert [len(one.columns["head"]) for one in found if one.columns] == [3, 2, 7]
+    strict = Annotator([model_of("parser")], AnnotationSettings(max_words=7, too_long="error"))
+    with pytest.raises(ValueError, match=r"sentence s1 has 9 words, more than max_words=7; raise"):
+        strict.annotate(given)
+
+
+def test_a_gpu_without_memory_is_an_error_that_says_what_to_do(monkeypatch):
+    def full(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(annotation, "run_rows", full)
+    with pytest.raises(ValueError, match=r"not enough memory for 2 sentences of up to 3 words.*--batch"):
+        Annotator([model_of("parser")]).annotate(list(gold((3, 2))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_words": 0}, "batch_words is 0; expected at least 1"),
+        ({"max_words": -1}, "max_words is -1"),
+        ({"too_long": "cut"}, "too_long is 'cut'; expected skip or error"),
+    ],
+)
+def test_wrong_settings_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AnnotationSettings(**arguments)
+
+
+def test_a_tagger_beside_a_model_is_found(tmp_path):
+    model_of("parser").save_pretrained(tmp_path / "parser")
+    assert annotator_beside(str(tmp_path / "parser")) is None
+    (tmp_path / "parser" / "tagger").mkdir()
+    assert annotator_beside(str(tmp_path / "parser")) is None  # an empty folder is no model
+    model_of("tagger").save_pretrained(tmp_path / "parser" / "tagger")
+    found = annotator_beside(str(tmp_path / "parser"))
+    assert load_annotator(found).columns == ("upos",)
+    shutil.copytree(tmp_path / "parser", tmp_path / "copy")
+    assert annotator_beside(str(tmp_path / "copy")) == str(tmp_path / "copy" / "tagger")
+
+
+def test_a_model_of_other_columns_is_no_annotator():
+    with pytest.raises(ValueError, match=r"that predicts head and deprel; expected a model of coarse tags"):
+        checked_annotator(model_of("parser"), "that")
+    with pytest.raises(ValueError, match=r"that predicts xpos; expected a model of coarse tags \(upos\)"):
+        checked_annotator(model_of("tagger", column="xpos"), "that")
