@@ -20,7 +20,7 @@ from small import RELATIONS, WORDS, gold, model_of, vectors
 from hf_xst import cli
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.experiments import search as job
-from hf_xst.experiments.search import SearchArguments, rule_of, search, search_space
+from hf_xst.experiments.search import SearchArguments, kind_of, search, search_space
 from hf_xst.experiments.trials import TrialTrainer, recorded
 from hf_xst.training.arguments import BuildChartsArguments, TransferArguments
 from hf_xst.training.jobs.build_charts import build_charts
@@ -241,7 +241,7 @@ def test_published_ranges(wanted, model_type, rule, weights, rate):
     provenance = {"model_type": model_type, "rule": rule, "weights": weights}
     space = search_space(wanted(log_learning_rate=[]), provenance)
     assert space == {"learning_rate": rate, "l2": (-4, 1)}
-    assert rule_of(provenance) == ("learned" if weights else rule)
+    assert kind_of(provenance) == ("learned" if weights else rule)
 
 
 @pytest.mark.parametrize(

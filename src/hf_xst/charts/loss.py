@@ -1,5 +1,7 @@
-"""Training objectives: minus the log-probability of a chart (Kurniawan et al. 2021, equation 1), and the
-cross-entropy against pooled marginals themselves (distillation, as of Wu et al. 2020).
+"""Training objectives: minus the log-probability of a chart, and distillation.
+
+The former is equation 1 of Kurniawan et al. (2021); the latter, the cross-entropy against pooled marginals
+themselves, is teacher-student learning as of Wu et al. (2020).
 """
 
 from __future__ import annotations

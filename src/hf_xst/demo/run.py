@@ -63,10 +63,11 @@ def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float
     scores = main_scores(read_records(folder))
     out = Console()
     out.print(comparison(scores))
-    _show_a_sentence(out, graph, test)
+    _show_a_sentence(out, graph, test, arguments.seed)
+    parser = graph.work(f"A/parser/{TARGET}/transferred/pool/{arguments.seed}")
     out.print(
         f"Models, charts and scores are in {folder}. The transferred parser, for instance:\n"
-        f"  hf-xst predict --model {graph.work(f'A/parser/{TARGET}/transferred/pool/{arguments.seed}')} --input FILE.conllu"
+        f"  hf-xst predict --model {parser} --input FILE.conllu"
     )
     return scores
 
@@ -131,9 +132,10 @@ def _numbers(tasks: Mapping[str, Mapping[str, float]], method: str) -> list[str]
     return [f"{row[method]:.1f}" for row in tasks.values()]
 
 
-def _show_a_sentence(out: Console, graph: Graph, test: InventedLanguage) -> None:
+def _show_a_sentence(out: Console, graph: Graph, test: InventedLanguage, seed: int) -> None:
     parser, tagger = (
-        load_model(str(graph.work(f"A/{task}/{TARGET}/transferred/pool"))) for task in ("parser", "tagger")
+        load_model(str(graph.work(f"A/{task}/{TARGET}/transferred/pool/{seed}")))
+        for task in ("parser", "tagger")
     )
     row = next(row for row in test.sentences if 6 <= len(row["words"]) <= 9)
     tagged = {**row, **tagger.predict([row])[0]}

@@ -90,6 +90,24 @@ class Graph:
                 wanted |= {name, *self.cells[name].needs}
         return [name for name in self.cells if name in wanted]
 
+    def to_make(self, only: Sequence[str] = ()) -> list[str]:
+        """Return the chosen cells that must be made.
+
+        These are the cells without a result, and those that they need whose files are not here: results may
+        have been made elsewhere, and models are larger than results.
+        """
+        names = self.chosen(only)
+        wanted = {name for name in names if self.result(name) is None}
+        for name in reversed(names):
+            if name in wanted:
+                wanted |= {need for need in self.cells[name].needs if not self.has_files(need)}
+        return [name for name in names if name in wanted]
+
+    def has_files(self, name: str) -> bool:
+        """Say whether a cell's files are here, made with its present key."""
+        mark = self.work(name) / "cell.key"
+        return self.result(name) is not None and mark.exists() and mark.read_text() == self.keys[name]
+
     def status(self, only: Sequence[str] = ()) -> dict[str, list[str]]:
         """Say which cells are done, begun, and left."""
         found: dict[str, list[str]] = {"done": [], "begun": [], "left": []}
@@ -100,15 +118,24 @@ class Graph:
             found[kind].append(name)
         return found
 
+    def restore(self, records: Mapping[str, Mapping[str, Any]]) -> int:
+        """Take over results that were made elsewhere, of cells that have none here; return how many."""
+        taken = 0
+        for name, record in records.items():
+            if self.keys.get(name) == record.get("key") and self.result(name) is None:
+                self._keep(record)
+                taken += 1
+        return taken
+
     def run(self, only: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
         """Make what is not there yet and return all chosen results by name."""
-        names = self.chosen(only)
+        names, wanted = self.chosen(only), set(self.to_make(only))
         results: dict[str, dict[str, Any]] = {}
         for place, name in enumerate(names, start=1):
-            kept = self.result(name)
-            if kept is None:
+            if name in wanted:
                 console.print(f"[bold]cell {place} of {len(names)}[/bold]: {name}")
-                kept = self.make(self.cells[name], results)
+            kept = self.make(self.cells[name], results) if name in wanted else self.result(name)
+            assert kept is not None
             results[name] = kept
         return results
 
@@ -129,11 +156,12 @@ class Graph:
             "seconds": round(time.monotonic() - start, 1),
             "result": result,
         }
-        write_text(
-            self.folder / "cells" / f"{cell.name}.json",
-            json.dumps(record, indent=1, ensure_ascii=False) + "\n",
-        )
+        self._keep(record)
         return json.loads(json.dumps(result))  # type: ignore[no-any-return]
+
+    def _keep(self, record: Mapping[str, Any]) -> None:
+        text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        write_text(self.folder / "cells" / f"{record['name']}.json", text)
 
 
 def read_records(folder: Path) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from hf_xst.training.arguments import option, required
 
 from .cells import Graph, read_records
 from .report import write_report
+from .report.job import read_cells
 from .study import Study
-from .workers import Failed, run_side_by_side
+from .workers import FailedCellsError, run_side_by_side
 
 
 @dataclass(kw_only=True)
@@ -31,6 +33,10 @@ class ReproduceArguments:
     )
     jobs: int = option("Cells made at the same time, each in a process of its own.", 1)
     status: bool = option("Show what is done and what is left, and stop.", False)
+    known: str | None = option(
+        "Results made elsewhere (a report's results.json): cells that are the same are not made again, only "
+        "models that others need."
+    )
     report: str | None = option("Write the report into this folder instead of OUTPUT/report.")
 
 
@@ -71,12 +77,15 @@ def reproduce(arguments: ReproduceArguments) -> None:
 
     Raises:
         ValueError: the configuration or the data folder cannot be used.
-        Failed: cells failed (with `--jobs`); the others were made.
+        FailedCellsError: cells failed (with `--jobs`); the others were made.
     """
     study = load_study(arguments.config, arguments.data)
     folder = Path(arguments.output or Path("runs") / Path(arguments.config).stem)
     make = GraphOf(arguments.config, arguments.data, folder)
     graph = make()
+    if arguments.known is not None:
+        taken = graph.restore(read_cells(Path(arguments.known))[0])
+        console.print(f"{taken} results of {arguments.known} are taken over")
     if arguments.status:
         show_status(graph, arguments.only)
         return
@@ -85,7 +94,7 @@ def reproduce(arguments: ReproduceArguments) -> None:
             run_side_by_side(graph, make, arguments.jobs, arguments.only)
         else:
             graph.run(arguments.only)
-    except Failed:
+    except FailedCellsError:
         _report(arguments, study, folder)
         raise
     _report(arguments, study, folder)
@@ -104,14 +113,29 @@ def _report(arguments: ReproduceArguments, study: Study, folder: Path) -> None:
 
 
 def show_status(graph: Graph, only: Any) -> None:
-    """Print how far a study is, and how long the rest will take as far as the past tells."""
+    """Print how far a study is, and how long the rest will take as far as cells of the same kind tell."""
     found = graph.status(only)
-    records = read_records(graph.folder)
     table = Table("cells", "number", "names")
     for kind, names in found.items():
         table.add_row(kind, str(len(names)), ", ".join(names[:4]) + (" ..." if len(names) > 4 else ""))
     console.print(table)
-    times = [records[name]["seconds"] for name in found["done"]]
-    if times:
-        left = (len(found["left"]) + len(found["begun"])) * sum(times) / len(times)
-        console.print(f"about {left / 60:.0f} minutes left, if the rest is like the cells that are done")
+    console.print(time_to_go(graph, only))
+
+
+def time_to_go(graph: Graph, only: Sequence[str] = ()) -> str:
+    """Estimate the time to go, one cell after the other, from the mean time of cells of the same kind."""
+    times: dict[str, list[float]] = {}
+    for name, record in read_records(graph.folder).items():
+        times.setdefault(kind_of_cell(name), []).append(record["seconds"])
+    known = {kind: sum(seconds) / len(seconds) for kind, seconds in times.items()}
+    left = graph.to_make(only)
+    unknown = sum(kind_of_cell(name) not in known for name in left)
+    seconds = sum(known.get(kind_of_cell(name), 0.0) for name in left)
+    text = f"{len(left)} cells to make, about {seconds / 60:.0f} minutes one after the other"
+    return text + (f", not counting {unknown} cells of kinds that none was made of" if unknown else "")
+
+
+def kind_of_cell(name: str) -> str:
+    """Name what cells of like cost have in common: encoder, task, and what they make."""
+    encoder, task, *rest = name.split("/")
+    return "/".join((encoder, task, rest[0] if rest[0] == "source" else rest[1]))

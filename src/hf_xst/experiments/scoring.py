@@ -20,12 +20,9 @@ from hf_xst.training.frozen import STATES_FILE, FrozenStates, WordStates
 from hf_xst.training.inference import BATCH_WORDS, predict_rows
 from hf_xst.training.jobs.vote import combined
 from hf_xst.training.opinions import SourceBatch, for_each_batch
-from hf_xst.training.selection import SourceMeasures, rank_sources
+from hf_xst.training.selection import SELECTION_SENTENCES, SourceMeasures, rank_sources
 from hf_xst.training.sentences import annotate, gold_rows, split_of
 from hf_xst.training.sources import SourcePool, joint_names, ready_model
-
-# Sources are ranked on the first so many sentences of the text.
-SELECTION_SENTENCES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +139,7 @@ def ensemble(
             scores[f"direct {code}"] = score(
                 list(predict_rows(model, rows, states=states[code])), gold, columns
             )
-        pool = SourcePool(
-            pooled, joint_names(list(pooled.values())), {code: states[code] for code in codes}
-        )
+        pool = SourcePool(pooled, joint_names(list(pooled.values())), {code: states[code] for code in codes})
         for name, rule, options in _ways(pool, rules, learned):
             scores[name] = score(combined(pool, rows, rule, **options), gold, columns)
         found[part], found["data"][part] = scores, note
@@ -166,7 +161,7 @@ def _ways(
 
 
 def selection(place: Place, codes: Sequence[str], count: int | None) -> dict[str, Any]:
-    """Rank sources by measures that need no labels, and choose the first ones by agreement with the others."""
+    """Rank sources by measures that need no labels, and choose the first ones by agreement."""
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
     longest = PUBLISHED[model.config.model_type].target_length
     rows = place.text(model.leading + model.trailing, longest)

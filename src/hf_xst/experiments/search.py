@@ -21,6 +21,7 @@ from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.training.arguments import TransferArguments, option
 from hf_xst.training.collation import ChartUse
+from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.jobs.transfer import development_part, starting_model, updates_of
 from hf_xst.training.loop import kept_states, training_arguments
@@ -107,19 +108,13 @@ def search(arguments: SearchArguments) -> dict[str, Any]:
     return report
 
 
-def rule_of(provenance: Mapping[str, Any]) -> str:
-    """Return how charts were made, as published settings are called: union, pool or learned."""
-    learned = provenance["rule"] == "pool" and provenance.get("weights") is not None
-    return "learned" if learned else str(provenance["rule"])
-
-
 def search_space(arguments: SearchArguments, provenance: Mapping[str, Any]) -> Space:
     """Return the ranges to search: given ones, else those published for the kind of model and the rule.
 
     Raises:
         ValueError: a range is not one, none is published, or nothing is left to search.
     """
-    model_type, rule = provenance["model_type"], rule_of(provenance)
+    model_type, rule = provenance["model_type"], kind_of(provenance)
     published = {RATE: PUBLISHED_RATE.get(model_type, {}).get(rule), PULL: PUBLISHED_PULL}
     given = {RATE: arguments.log_learning_rate, PULL: arguments.log_l2}
     fixed = {RATE: arguments.learning_rate is not None, PULL: arguments.l2 is not None}
@@ -216,7 +211,7 @@ def _report(
 ) -> dict[str, Any]:
     best = max(trials, key=lambda trial: (trial.score, -trial.place))
     return {
-        "rule": rule_of(provenance),
+        "rule": kind_of(provenance),
         "model_type": provenance["model_type"],
         "treebank": arguments.treebank,
         "split": arguments.split,

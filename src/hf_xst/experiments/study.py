@@ -1,4 +1,4 @@
-"""What a study's configuration says: sources, targets, charts, methods, and the cells that follow from them."""
+"""What a study's configuration says: sources, targets, charts and methods; the cells follow from it."""
 
 from __future__ import annotations
 
@@ -149,11 +149,11 @@ class Study:
 
     def cells(self) -> Iterator[Cell]:
         """Give all cells, each after those that it needs."""
-        from .block import Block  # a block is made of a study
+        from .block_cells import BlockCells  # they are made of a study
 
         # Taggers come before parsers, which may read their answers.
         tasks = sorted(self.tasks, reverse=True)
-        blocks = [Block(self, encoder, task) for encoder in self.encoders for task in tasks]
+        blocks = [BlockCells(self, encoder, task) for encoder in self.encoders for task in tasks]
         yield from (block.source(code) for block in blocks for code in self.sources)
         for target in self.targets:
             for block in blocks:

@@ -33,7 +33,7 @@ def _begin(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-class Failed(RuntimeError):
+class FailedCellsError(RuntimeError):
     """Some cells failed; all that did not depend on them were made."""
 
 
@@ -52,11 +52,13 @@ def run_side_by_side(
         All chosen results by name.
 
     Raises:
-        Failed: cells failed; the message names them and their errors.
+        FailedCellsError: cells failed; the message names them and their errors.
     """
     names = graph.chosen(only)
-    results = {name: kept for name in names if (kept := graph.result(name)) is not None}
-    left = [name for name in names if name not in results]
+    left = graph.to_make(only)
+    results = {
+        name: kept for name in names if name not in set(left) and (kept := graph.result(name)) is not None
+    }
     errors: dict[str, str] = {}
     running: dict[Future[dict[str, Any]], str] = {}
     threads = max(1, (os.cpu_count() or 1) // jobs)
@@ -87,5 +89,5 @@ def run_side_by_side(
         pool.shutdown(wait=False, cancel_futures=True)
     if errors:
         told = "; ".join(f"{name}: {message}" for name, message in errors.items())
-        raise Failed(f"{len(errors)} cells failed, {len(left)} were waiting for them; {told}")
+        raise FailedCellsError(f"{len(errors)} cells failed, {len(left)} were waiting for them; {told}")
     return {name: results[name] for name in names}

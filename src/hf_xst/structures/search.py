@@ -92,9 +92,13 @@ class _Partition:
         before = torch.arange(groups, device=self.valid.device) < decided.unsqueeze(1)
         same = torch.arange(candidates, device=self.valid.device) == prefix.unsqueeze(2)
         keep = torch.where(before.unsqueeze(2), same, self.valid[owners])
-        for place, space in enumerate(batch):
-            if space.banned:
-                keep[place, space.decided, list(space.banned)] = False
+        banned = [
+            (place, space.decided, candidate)
+            for place, space in enumerate(batch)
+            for candidate in space.banned
+        ]
+        if banned:
+            keep[tuple(torch.tensor(banned, device=keep.device).T)] = False
         return keep
 
 

@@ -99,6 +99,12 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     start: str | None = option("Name of the source that training will start from; the first one without it.")
+    select: int | None = option("Use only so many of the sources: those that suit the text best.")
+    select_by: Literal["agreement", "divergence", "entropy", "chart_size"] = option(
+        "What sources are chosen by, without labels: agreement with the pool of the others, that pool's "
+        "divergence from the source, the source's entropy, or the size of its charts.",
+        "agreement",
+    )
     labels: Literal["start", "union"] = option("Labels of the charts: the start's, or all sources'.", "start")
     rule: Literal["pool", "union", "linear"] = option(
         "Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool"

@@ -54,7 +54,7 @@ def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> di
 
 def _read(text: str) -> Any:
     value = yaml.safe_load(text)
-    # YAML 1.1 reads `no` as false, but it is the name of a strategy here, and 1e-4, without a point, as a string.
+    # YAML 1.1 reads `no` as false, here the name of a strategy, and 1e-4, which has no point, as a string.
     if isinstance(value, bool) and text.lower() not in ("true", "false"):
         return text
     return float(text) if isinstance(value, str) and _EXPONENT.fullmatch(text) else value

@@ -24,6 +24,8 @@ from .sources import SourcePool
 
 MEASURES = {"agreement": 1, "divergence": -1, "entropy": -1, "chart_size": -1}
 """The label-free measures, and whether more (1) or less (-1) of them speaks for a source."""
+SELECTION_SENTENCES = 300
+"""So many sentences are enough to compare sources on."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from .reading import Records, Results
 from .sheets import table_csv
 
 RESULTS = "results.json"
-KEPT = ("needs", "settings", "seconds", "result")
+KEPT = ("name", "key", "needs", "settings", "seconds", "result")
 
 
 def write_report(records: Records, folder: Path, about: Mapping[str, Any], data: Path | None = None) -> Path:
@@ -53,6 +53,8 @@ def write_report(records: Records, folder: Path, about: Mapping[str, Any], data:
 
 def results_json(records: Records, about: Mapping[str, Any], data: Path | None) -> str:
     """Write all cells as one JSON text, in the order of their names, without the data folder's path."""
-    public = {name: {key: records[name][key] for key in KEPT} for name in sorted(records)}
+    public = {
+        name: {key: records[name][key] for key in KEPT if key in records[name]} for name in sorted(records)
+    }
     text = json.dumps({"about": about, "cells": public}, indent=1, ensure_ascii=False)
     return (text if data is None else text.replace(f"{data}/", "")) + "\n"

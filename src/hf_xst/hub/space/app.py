@@ -129,40 +129,33 @@ class _Page:
 
     def connect(self, blocks: Any) -> None:
         """Say what happens when."""
-        gradio = self._gradio
+        gradio, private = self._gradio, {"api_visibility": "private"}
         settings = [self.task, self.current, self.sources, self.sigma, *self.weights]
         answers = [self.pool, self.chart, self.best, self.download]
-        everything = {"fn": self._show_all, "inputs": settings, "outputs": [self.marginals, *answers]}
-        blocks.load(**everything, api_visibility="private")
-        self.choice.input(
-            self._choose, [self.choice, self.known], [self.current, self.text], api_visibility="private"
-        ).success(**everything, api_visibility="private")
-        gradio.on(
-            [self.read.click, self.text.submit],
-            self._type,
-            [self.text, self.current],
-            [self.choice, self.current, self.text],
-            api_visibility="private",
-        ).success(**everything, api_visibility="private")
-        self.upload.upload(
-            self._upload,
-            [self.upload],
-            [self.known, self.choice, self.current, self.text],
-            api_visibility="private",
-        ).success(**everything, api_visibility="private")
-        self.task.input(self._change_task, [self.task], [self.sources], api_visibility="private").success(
-            **everything, api_visibility="private"
-        )
-        self.sources.input(**everything, api_visibility="private")
-        gradio.on(
-            [slider.change for slider in (self.sigma, *self.weights)],
-            self._show_answer,
-            settings,
-            answers,
-            show_progress="hidden",
-            trigger_mode="always_last",
-            api_visibility="private",
-        )
+        # One at a time and in order, so that no late answer covers a newer one.
+        in_turn = private | {"concurrency_id": "answers", "concurrency_limit": 1}
+        everything = in_turn | {
+            "fn": self._show_all,
+            "inputs": settings,
+            "outputs": [self.marginals, *answers],
+        }
+        blocks.load(**everything)
+        taken = [self.current, self.text]
+        self.choice.input(self._choose, [self.choice, self.known], taken, **private).success(**everything)
+        typed = {"fn": self._type, "inputs": [self.text, self.current], "outputs": [self.choice, *taken]}
+        gradio.on([self.read.click, self.text.submit], **typed, **private).success(**everything)
+        uploaded = [self.known, self.choice, *taken]
+        self.upload.upload(self._upload, [self.upload], uploaded, **private).success(**everything)
+        self.task.input(self._change_task, [self.task], [self.sources], **private).success(**everything)
+        self.sources.input(**everything)
+        moved = in_turn | {"fn": self._show_answer, "inputs": settings, "outputs": answers}
+        sliders = [self.sigma, *self.weights]
+        # While a slider moves some of its values may be passed over; where it comes to rest counts.
+        for events, mode in (
+            ([slider.change for slider in sliders], "always_last"),
+            ([slider.release for slider in sliders], "multiple"),
+        ):
+            gradio.on(events, **moved, show_progress="hidden", trigger_mode=mode)
 
     # -- what is asked ------------------------------------------------------------------------------------
 

@@ -13,15 +13,18 @@ from huggingface_hub import snapshot_download
 
 from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.data import WordVectors
+from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.files import write_text
 from hf_xst.models.base import StructuredModel
 from hf_xst.remote import HUB_ERRORS, located, reason
 
 from ..arguments import BuildChartsArguments
-from ..building import BuildCounts, ChartMaker, ChartSettings, build_shards
+from ..building import BuildCounts, ChartMaker, build_shards
+from ..chart_settings import ChartSettings
 from ..defaults import PUBLISHED
 from ..frozen import shared_states as shared_states
 from ..runs import RunFolder, package_versions, say
+from ..selection import SELECTION_SENTENCES, select_sources
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
 
@@ -49,21 +52,18 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
         arguments.temperature,
     )
     specs = SourceSpec.parse_all(arguments.sources)
-    start = arguments.start or specs[0].name
-    if start not in [spec.name for spec in specs]:
-        raise ValueError(
-            f"--start is {start}, which is none of the sources: {', '.join(spec.name for spec in specs)}"
-        )
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+    rows, note = _sentences(arguments, next(iter(models.values())), vectors)
+    chosen = _chosen(arguments, models, rows)
+    specs = [spec for spec in specs if spec.name in chosen]
+    models = {spec.name: models[spec.name] for spec in specs}
+    start = arguments.start or chosen[0]
+    if start not in models:
+        raise ValueError(f"--start is {start}, which is none of the sources: {', '.join(models)}")
     first = models[start]
     names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
-    pool = SourcePool(models, names)
-    make = ChartMaker(pool, settings)
-    limit = arguments.max_length or PUBLISHED[first.config.model_type].target_length
-    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=first.leading + first.trailing)
-    say(note)
-    rows = annotate(rows, arguments.tagger, vectors)
+    make = ChartMaker(SourcePool(models, names), settings)
     provenance = _provenance(specs, models, start, names, settings, vectors, arguments)
     folder = RunFolder(arguments.output, arguments)
     counts = build_shards(
@@ -73,11 +73,40 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     _report(counts)
     provenance |= {
         "sentences": note.split(": ", 1)[-1],
+        "text": _text_facts(arguments),
         "counts": asdict(counts),
         "versions": package_versions(),
     }
     write_text(folder.path / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
     return provenance
+
+
+def _sentences(
+    arguments: BuildChartsArguments, model: StructuredModel, vectors: WordVectors | None
+) -> tuple[Dataset, str]:
+    limit = arguments.max_length or PUBLISHED[model.config.model_type].target_length
+    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
+    say(note)
+    return annotate(rows, arguments.tagger, vectors), note
+
+
+def _chosen(
+    arguments: BuildChartsArguments, models: Mapping[str, StructuredModel], rows: Dataset
+) -> list[str]:
+    """Return the names of the sources that are used, best first where they are chosen."""
+    if arguments.select is None:
+        return list(models)
+    some = rows.select(range(min(len(rows), SELECTION_SENTENCES)))
+    pool = SourcePool(models, joint_names(list(models.values())))
+    chosen = select_sources(pool, some, arguments.select, arguments.select_by)
+    say(f"chosen by {arguments.select_by}: {', '.join(chosen)} (of {', '.join(models)})")
+    return chosen
+
+
+def _text_facts(arguments: BuildChartsArguments) -> list[dict[str, Any]]:
+    if arguments.treebank is not None:
+        return treebank_facts(arguments.treebank, arguments.split, arguments.data)
+    return [{"name": Path(str(arguments.text)).name}]
 
 
 def _provenance(

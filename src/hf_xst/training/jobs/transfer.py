@@ -10,15 +10,16 @@ from transformers import TrainingArguments, set_seed
 
 from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
+from hf_xst.remote import located
 
 from ..arguments import TransferArguments
 from ..collation import ChartUse
-from ..defaults import PUBLISHED
+from ..defaults import PUBLISHED, kind_of
 from ..fresh import fresh_model
 from ..loop import kept_states, train_and_save, training_arguments
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import load_model
+from ..sources import SourceSpec, load_model
 from ..transfer import ChartTrainer
 from .build_charts import load_charts
 
@@ -68,6 +69,9 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     folder.begin(is_main=settings.process_index == 0)
     train_and_save(trainer, folder)
     results = _results(trainer, charts, l2, provenance)
+    if arguments.start != "none":
+        path, revision = located(arguments.start, arguments.start_revision)
+        results["start"] = {"id": SourceSpec("start", path).public_id(), "revision": revision}
     if dev is not None:
         results["dev"] = trainer.evaluate()
         summary(f"{arguments.output} on the development part", results["dev"])
@@ -98,7 +102,7 @@ def _settings(
 ) -> TrainingArguments:
     rate = arguments.learning_rate
     if rate is None:
-        rate, _ = PUBLISHED[provenance["model_type"]].of(provenance["rule"])
+        rate = PUBLISHED[provenance["model_type"]].learning_rate[kind_of(provenance)]
     return training_arguments(
         folder,
         arguments,
@@ -155,7 +159,7 @@ def _fresh(
 def _pull_strength(arguments: TransferArguments, provenance: dict[str, Any]) -> float:
     if arguments.start == "none":
         return 0.0
-    _, published = PUBLISHED[provenance["model_type"]].of(provenance["rule"])
+    published = PUBLISHED[provenance["model_type"]].l2[kind_of(provenance)]
     return published if arguments.l2 is None else arguments.l2
 
 

@@ -1,0 +1,234 @@
+"""The cells of one encoder and one task of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
+from hf_xst.training.jobs.build_charts import build_charts
+from hf_xst.training.jobs.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
+from hf_xst.training.jobs.train_source import train_source
+from hf_xst.training.jobs.transfer import transfer
+
+from . import scoring
+from .block import Block, Results, merged, root_of
+from .cells import Cell
+from .heads import share_frozen
+from .scoring import Place
+from .study import ChartPlan, Method
+
+
+class BlockCells(Block):
+    """Makes the cells."""
+
+    def target(self, target: str) -> Iterator[Cell]:
+        """Give all cells of a target."""
+        study = self.study
+        if study.select or any(plan.start == "best" for plan in study.plans.values()):
+            yield self.selection(target)
+        if study.labelled:
+            yield self.weights(target)
+        yield self.ensemble(target)
+        if study.describe:
+            yield self.analysis(target)
+        made: set[str] = set()
+        for name, method in study.all_methods.items():
+            if method.serves(self.encoder, self.task, target):
+                plan = method.charts or name
+                if plan not in made:
+                    made.add(plan)
+                    yield self.charts(target, plan)
+                for seed in method.seeds or study.seeds:
+                    yield self.transferred(target, name, seed)
+
+    def source(self, code: str) -> Cell:
+        """Train a source model; the result is its score on the development part, and on its own test file."""
+        given = self.study.sources[code]
+        files = {"train": given["train"]} | ({"dev": given["dev"]} if "dev" in given else {})
+        settings = merged(self.settings("train_source"), given.get("train_source", {}))
+
+        def run(work: Path, _: Results) -> Results:
+            encoder = self.study.encoders[self.encoder].get("encoder")
+            train_source(
+                TrainSourceArguments(
+                    output=str(work),
+                    seed=self.study.seeds[0],
+                    task=self.task,  # type: ignore[arg-type]
+                    treebank=self.study.treebank(files),
+                    split=given.get("split", "train"),
+                    dev_split=given.get("dev_split", "dev"),
+                    vectors=self.vectors(code),
+                    encoder=None if encoder is None else str(self.study.data / encoder),
+                    **settings,
+                )
+            )
+            found = scoring.results_of(work)
+            root = root_of(work)
+            if "test" in given:
+                place = Place(
+                    root=root,
+                    treebanks={"test": self.study.treebank({"test": given["test"]})},
+                    splits={"test": given.get("test_split", "test")},
+                    vectors=self.vectors(code),
+                    states=root / "states" / code,
+                )
+                found["test"] = place.score(work, "test")
+            share_frozen(work, root / "frozen")
+            return found
+
+        content = {"given": dict(given), "settings": settings, "seed": self.study.seeds[0]}
+        content |= {"data": self.study.hashes(given["train"], given.get("dev"), given.get("test"))}
+        return Cell(self.source_name(code), run, content | {"words": self.word_hash(code)})
+
+    def selection(self, target: str) -> Cell:
+        """Rank the sources for a target without labels, and choose among them."""
+
+        def run(work: Path, _: Results) -> Results:
+            place = self.place(work, target)
+            return scoring.selection(place, self.candidates(target), self.study.select)
+
+        content = self.content(target, "text", select=self.study.select)
+        needs = [self.source_name(code) for code in self.candidates(target)]
+        return Cell(
+            self.cell_name(target, "selection"), run, content, [*needs, *self.annotator_cells(target, None)]
+        )
+
+    def weights(self, target: str) -> Cell:
+        """Learn pool weights from a few labelled sentences, exactly and as published."""
+
+        def run(work: Path, results: Results) -> Results:
+            place = self.place(work, target)
+            return learn_weights_job(
+                LearnWeightsArguments(
+                    output=str(work),
+                    seed=self.study.seeds[0],
+                    sources=place.named(self.chosen(target, results)),
+                    treebank=place.treebanks["dev"],
+                    split=place.splits["dev"],
+                    tagger=place.annotator,
+                    vectors=place.vectors,
+                    sentences=self.study.labelled,
+                    grouped="grouped" in self.study.rules,
+                )
+            )
+
+        content = self.content(target, "dev", labelled=self.study.labelled, seed=self.study.seeds[0])
+        needs = self.needs(target, *self.annotator_cells(target, None))
+        return Cell(self.cell_name(target, "weights"), run, content, needs)
+
+    def ensemble(self, target: str) -> Cell:
+        """Score each source alone, and the sources together without training, on dev and test."""
+        weighted = [self.cell_name(target, "weights")] if self.study.labelled else []
+
+        def run(work: Path, results: Results) -> Results:
+            learned = None if not weighted else results[weighted[0]]
+            return scoring.ensemble(
+                self.place(work, target),
+                self.chosen(target, results),
+                self.beside(target),
+                self.study.rules,
+                learned,
+            )
+
+        content = self.content(target, "dev", "test", rules=list(self.study.rules))
+        beside = [self.source_name(code) for code in self.beside(target)]
+        needs = self.needs(target, *weighted, *beside, *self.annotator_cells(target, None))
+        return Cell(self.cell_name(target, "ensemble"), run, content, needs)
+
+    def analysis(self, target: str) -> Cell:
+        """Describe charts and pools on the development part: size, quality, distance."""
+        weighted = [self.cell_name(target, "weights")] if self.study.labelled else []
+
+        def run(work: Path, results: Results) -> Results:
+            learned = None if not weighted else results[weighted[0]]["weights"]
+            place = self.place(work, target)
+            return scoring.description(place, self.chosen(target, results), self.study.sigma, learned)
+
+        split = "dev" if "dev" in self.study.targets[target] else "test"
+        content = self.content(target, split, sigma=self.study.sigma)
+        needs = self.needs(target, *weighted, *self.annotator_cells(target, None))
+        return Cell(self.cell_name(target, "analysis"), run, content, needs)
+
+    def charts(self, target: str, name: str) -> Cell:
+        """Make charts of the target's unlabelled text."""
+        plan: ChartPlan = self.study.plans[name]
+        learned = [self.cell_name(target, "weights")] if plan.weights == "learned" else []
+        added = [
+            self.cell_name(target, "transferred", method, str(self.study.seeds[0])) for method in plan.add
+        ]
+        ranked = [self.cell_name(target, "selection")] if plan.start == "best" else []
+
+        def run(work: Path, results: Results) -> Results:
+            place = self.place(work, target, plan.upos)
+            codes = list(plan.sources or self.chosen(target, results))
+            start = results[ranked[0]]["chosen"][0] if ranked else plan.start or self.study.start
+            provenance = build_charts(
+                BuildChartsArguments(
+                    output=str(work),
+                    seed=self.study.seeds[0],
+                    sources=[
+                        *place.named(codes),
+                        *(f"{path.split('/')[-2]}={place.root / path}" for path in added),
+                    ],
+                    start=start if start in codes else codes[0],
+                    rule=plan.rule,  # type: ignore[arg-type]
+                    weights=str(place.root / learned[0] / WEIGHTS_FILE) if learned else None,
+                    treebank=place.treebanks["text"],
+                    split=plan.text_split or place.splits["text"],
+                    tagger=place.annotator,
+                    vectors=place.vectors,
+                    **{"sigma": self.study.sigma, **plan.build},
+                )
+            )
+            return {
+                key: provenance[key] for key in ("rule", "sigma", "floor", "sentences", "counts", "start")
+            }
+
+        content = self.content(
+            target, "text", plan=dataclasses.asdict(plan), sigma=self.study.sigma, start=self.study.start
+        )
+        needs = self.needs(target, *learned, *added, *ranked, *self.annotator_cells(target, plan.upos))
+        return Cell(self.cell_name(target, "charts", name), run, content, needs)
+
+    def transferred(self, target: str, name: str, seed: int) -> Cell:
+        """Train on the charts and score the target model on dev and test."""
+        method: Method = self.study.all_methods[name]
+        plan = method.charts or name
+        by_rule = self.settings("transfer")
+        special = {rule: by_rule.pop(rule, {}) for rule in ("union", "pool", "learned")}
+        settings = merged(by_rule, special.get(name, {}), method.transfer)
+
+        def run(work: Path, results: Results) -> Results:
+            place = self.place(work, target, method.upos)
+            start = results[self.cell_name(target, "charts", plan)]["start"]
+            model = str(place.models[start])
+            begin: dict[str, Any] = {"start": "none", "like": model} if method.fresh else {"start": model}
+            found = transfer(
+                TransferArguments(
+                    output=str(work),
+                    seed=seed,
+                    charts=str(place.root / self.cell_name(target, "charts", plan)),
+                    vectors=place.vectors,
+                    treebank=place.treebanks.get("dev"),
+                    split=place.splits.get("dev", "dev"),
+                    tagger=place.annotator,
+                    states=str(place.states),
+                    **begin,
+                    **settings,
+                )
+            )
+            scores = {"test": place.score(work, "test", method.model), "curve": scoring.curve(work)}
+            share_frozen(work, place.root / "frozen")
+            return {**scoring.public(found), **scores, "start": start}
+
+        content = self.content(target, "dev", "test", settings=settings, seed=seed)
+        content |= {"fresh": method.fresh, "upos": method.upos, "model": dict(method.model)}
+        needs = self.needs(
+            target, self.cell_name(target, "charts", plan), *self.annotator_cells(target, method.upos)
+        )
+        return Cell(
+            self.cell_name(target, "transferred", name, str(seed)), run, content, list(dict.fromkeys(needs))
+        )
