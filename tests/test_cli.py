@@ -113,7 +113,7 @@ def test_empty_lists_and_null_are_said(tmp_path):
         BuildChartsArguments(output="o", sources=["a=b", "c"], data=["x"], floor=0.0),
         TransferArguments(output="o", charts="c", start="none", updates=None, epochs=2.0, l2=0.0),
         EvaluateArguments(output="o", predictions="p", treebank="t", columns=["upos"]),
-        PredictArguments(model="m", input="-"),
+        PredictArguments(model="m", input=["-"]),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -300,7 +300,7 @@ def test_a_process_group_is_left_in_order(monkeypatch):
 
 def test_a_reader_that_stops_early_is_no_error(monkeypatch, tmp_path):
     code = (
-        "import sys, hf_xst_cli, hf_xst.training.jobs.predict as job\n"
+        "import sys, hf_xst_cli, hf_xst.hub.predict as job\n"
         "def predict(arguments):\n"
         "    for _ in range(100000):\n"
         "        print('a line')\n"

@@ -165,7 +165,7 @@ def page(driver: Any, address: str) -> Page:
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = (" ".join(sentence.words) for sentence in example_sentences()[2:4])
 
 
-@pytest.mark.parametrize('n',range(60))
+@pytest.mark.parametrize('n',range(40))
 def test_a_typed_sentence_and_a_moved_sigma(n, page: Page, tmp_path: Path) -> None:
     page.changed("#best", lambda: page.read(LEFT_TO_RIGHT))
     page.until(lambda: LEFT_TO_RIGHT in page.text("#conllu"))

@@ -100,7 +100,9 @@ def difference_bars(
     if not baseline or not methods:
         raise ValueError("bars need at least one language and one method")
     languages, width = list(baseline), 0.8 / len(methods)
-    figure, (axes,) = _figure(1, (max(4.0, 0.7 + 0.5 * len(languages)), 3.2))
+    # Wide enough for the bars, and for the legend's line.
+    inches = max(4.0, 0.7 + 0.5 * len(languages), sum(0.6 + 0.07 * len(name) for name in methods))
+    figure, (axes,) = _figure(1, (inches, 3.2))
     for number, (method, scores) in enumerate(methods.items()):
         there = [place for place, language in enumerate(languages) if language in scores]
         offset = (number - (len(methods) - 1) / 2) * width
@@ -119,7 +121,7 @@ def difference_bars(
         range(len(languages)), [f"{name}\n{baseline[name]:.1f}" for name in languages], fontsize=8
     )
     axes.set(ylabel=y_label, title=title)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=8)
     return figure
 
 
@@ -208,7 +210,7 @@ def ablation_lines(
         axes.axhline(value, color="black", linewidth=0.8, linestyle=style, label=name)
     axes.set_xticks(list(places.values()), [str(value) for value in places])
     axes.set(xlabel=x_label, ylabel=y_label, title=title)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=8)
     return figure
 
 

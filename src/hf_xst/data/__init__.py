@@ -1,5 +1,6 @@
 """Treebanks, unlabelled text and word vectors: read, checked, and brought into one layout."""
 
+from hf_xst.data.bio import bio_alphabet, to_bio
 from hf_xst.data.conllu import WithheldWordsWarning, read_conllu, write_conllu
 from hf_xst.data.folders import treebank_files
 from hf_xst.data.gold import check_gold_tree, gold_faults
@@ -41,6 +42,7 @@ __all__ = [
     "WithheldWordsWarning",
     "WordTable",
     "WordVectors",
+    "bio_alphabet",
     "check_gold_tree",
     "dataset_to_sentences",
     "first",
@@ -55,6 +57,7 @@ __all__ = [
     "read_unlabelled",
     "read_vectors",
     "sentences_to_dataset",
+    "to_bio",
     "to_treebank_layout",
     "treebank_files",
     "write_conllu",

@@ -101,7 +101,7 @@ class BlockCells(Block):
 
         def run(work: Path, results: Results) -> Results:
             place = self.place(work, target)
-            return learn_weights_job(
+            found = learn_weights_job(
                 LearnWeightsArguments(
                     output=str(work),
                     seed=self.study.seeds[0],
@@ -114,6 +114,7 @@ class BlockCells(Block):
                     grouped="grouped" in self.study.rules,
                 )
             )
+            return scoring.public(found)
 
         content = self.content(target, "dev", labelled=self.study.labelled, seed=self.study.seeds[0])
         needs = self.needs(target, *self.annotator_cells(target, None))

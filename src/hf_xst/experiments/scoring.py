@@ -189,8 +189,8 @@ def results_of(work: Path) -> dict[str, Any]:
 
 
 def public(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop what other cells say already."""
-    return {key: value for key, value in results.items() if key != "charts"}
+    """Drop what other cells say already, and the command, which is the study's."""
+    return {key: value for key, value in results.items() if key not in ("charts", "command")}
 
 
 def curve(work: Path) -> list[dict[str, float]]:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 import torch
@@ -31,6 +32,15 @@ def _work(make: MakeGraph, name: str, results: Mapping[str, Any]) -> dict[str, A
 
 def _begin(threads: int) -> None:
     torch.set_num_threads(threads)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, or it would write into a later run."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class FailedCellsError(RuntimeError):

@@ -31,7 +31,6 @@ class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-un
 
     structure: ClassVar[type[Structure]]
     label_column: ClassVar[str]
-    main_metric: ClassVar[str]
     added_groups: ClassVar[tuple[int, int]] = (0, 0)
     """How many groups, at a sentence's start and end, only tie its words to special ones."""
     annotation_column: ClassVar[str] = "upos"
@@ -83,12 +82,15 @@ class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-un
                 module.out_features = module.weight.shape[0]
 
     @classmethod
-    def settings_from_rows(cls, rows: Iterable[Row], column: str | None = None) -> dict[str, Any]:
+    def settings_from_rows(
+        cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
+    ) -> dict[str, Any]:
         """Collect the configuration fields that name what occurs in gold rows: `labels` and `upos_names`.
 
         Args:
             rows: prepared rows with gold. A blank (`_`) is no name.
             column: the column of labels where the model can predict any one.
+            scheme: the scheme of the labels, for models that know any.
         """
         labels: set[str] = set()
         upos: set[str] = set()
@@ -101,6 +103,16 @@ class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-un
     def names(self) -> list[str]:
         """Names along the structure's label axes, special labels last."""
         return list(self.config.labels)
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme by which the labels of neighbouring words belong together, if there is one."""
+        return None
+
+    @property
+    @abstractmethod
+    def main_metric(self) -> str:
+        """The score that stands for all others."""
 
     # -- computation ----------------------------------------------------------------------------------
 

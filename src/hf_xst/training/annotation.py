@@ -26,8 +26,8 @@ Item = TypeVar("Item")
 TooLong = Literal["skip", "error"]
 # Sentences that are read ahead and sorted by length, and whose results wait in memory.
 BLOCK = 2048
-# Words of a sentence: scores take 4 bytes * words^2 * labels, and about a dozen such tensors live at a time.
-MAX_WORDS = 500
+# Words of a sentence: with 40 labels and confidences 1000 words take 1 GB, and twice as many four times that.
+MAX_WORDS = 1000
 ANNOTATOR_FOLDER = "tagger"
 
 

@@ -206,7 +206,8 @@ class PredictArguments(VectorArguments):
     )
     kbest: int = option("Also write the so many most probable structures, as comments or in JSON.", 0)
     max_words: int = option(
-        "Longest sentence that is annotated; what scores need grows with the square of the length.", 500
+        "Longest sentence that is annotated; memory grows with its square, from about 1 GB for 1000 words.",
+        1000,
     )
     too_long: Literal["skip", "error"] = option(
         "Leave longer sentences without annotation, with a comment, or stop.", "skip"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .ablations import Series
 from .grid import mean_of
-from .reading import TRAINED_POOL, UNION, Block, Results, method_title
+from .reading import RECIPE, TRAINED_POOL, UNION, Block, Results, method_title
 from .table import Cell, Column, Marks, Table, row
 
-CURVES = (UNION, TRAINED_POOL, "transferred/learned", "transferred/recipe")
+CURVES = (UNION, TRAINED_POOL, "transferred/learned", RECIPE)
 
 
 def curve_table(results: Results, marks: Marks, block: Block) -> Table:

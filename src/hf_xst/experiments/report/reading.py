@@ -23,12 +23,14 @@ VOTE, POOL, TRAINED_POOL, UNION = (
     "transferred/pool",
     "transferred/union",
 )
+# The recommended recipe: half distillation, half charts of the pool alone (see docs/results).
+RECIPE = "transferred/mix"
 MAIN_METHODS = {
     VOTE: "majority vote",
     UNION: "PPTX",
     TRAINED_POOL: "pooled",
     "transferred/learned": "pooled, learned weights",
-    "transferred/recipe": "recipe",
+    RECIPE: "recipe",
     POOL: "pool as it stands",
 }
 # What a study of one target is summed up by, in the order of the methods' steps.
@@ -40,6 +42,7 @@ OTHER_METHODS = {
     "ensemble/grouped": "weights per group",
     "transferred/linear": "linear pool",
     "transferred/soft": "soft distillation",
+    "transferred/narrow": "narrow charts, pool's best",
     "transferred/singleton": "singleton charts",
     "transferred/upper": "joined source data",
 }

@@ -11,11 +11,11 @@ from hf_xst.training.selection import MEASURES
 
 from ..published import published
 from .grid import Grid, mean_of
-from .reading import MAIN_METHODS, POOL, TRAINED_POOL, VOTE, Block, Results, method_title, score_of
+from .reading import MAIN_METHODS, POOL, RECIPE, TRAINED_POOL, VOTE, Block, Results, method_title, score_of
 from .table import Cell, Column, Marks, Table, row
 
 NLL = ("uniform", "learned", "published", "grouped")
-BASES = (VOTE, POOL, TRAINED_POOL, "transferred/recipe")
+BASES = (VOTE, POOL, TRAINED_POOL, RECIPE)
 
 
 def source_table(results: Results, block: Block) -> Table:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from hf_xst.data.bio import bio_alphabet, to_bio
 from hf_xst.structures import LinearChainCRF
 
 from ..base import Row, StructuredModel, StructuredOutput
 from ..precision import at_least_single
 from ..readable import Readable
 from .configuration import BOUNDARIES, CrfTaggerConfig
+from .transitions import bio_pairs
 
 
 class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
@@ -21,7 +23,8 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
 
     Inside, every sentence stands between a start and an end tag, so that a sentence of one word has two
     pairs. `scores` of its output are (B, N+1, T+2, T+2) as `LinearChainCRF` takes them, impossible pairs at
-    -inf; gold `labels` are (B, N), without boundaries.
+    -inf; gold `labels` are (B, N), without boundaries. Impossible are pairs that contradict the boundaries
+    and, where the configuration names a scheme of tags, pairs that it does not have.
     """
 
     config_class = CrfTaggerConfig
@@ -29,7 +32,6 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     structure = LinearChainCRF
     leading, trailing = 1, 1
     label_column = "upos"
-    main_metric = "accuracy"
     whole = "tags"
     added_groups = (1, 1)
 
@@ -51,6 +53,24 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         """The tags, then the two boundaries."""
         return [*super().names, *BOUNDARIES]
 
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of the tags."""
+        return self.config.scheme
+
+    @property
+    def main_metric(self) -> str:
+        """F1 of the spans where the tags mark any, else the share of right tags."""
+        return "accuracy" if self.scheme is None else "f1"
+
+    @classmethod
+    def settings_from_rows(
+        cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
+    ) -> dict[str, Any]:
+        """Collect the names in gold rows; with a scheme `labels` are those that it has for the same spans."""
+        found = super().settings_from_rows(rows, column)
+        return found if scheme is None else found | {"labels": bio_alphabet(found["labels"])}
+
     def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
         """Name emissions and transitions."""
         return [
@@ -66,7 +86,7 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         return pairs.masked_fill(~self._possible(lengths, pairs.shape[1]), -torch.inf)
 
     def _possible(self, lengths: Tensor, pairs: int) -> Tensor:
-        """Say which pairs respect the boundaries: bool (B, N+1, T+2, T+2)."""
+        """Say which pairs respect the boundaries and the scheme: bool (B, N+1, T+2, T+2)."""
         tags = len(self.names)
         start, end = tags - 2, tags - 1
         tag = torch.arange(tags, device=lengths.device)
@@ -75,7 +95,8 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         previous = torch.where((pair == 0)[:, None], tag == start, is_word)  # (N+1, T+2)
         last = (pair == lengths[:, None])[..., None]
         following = torch.where(last, tag == end, is_word)  # (B, N+1, T+2)
-        return previous[None, :, :, None] & following[:, :, None, :]
+        possible = previous[None, :, :, None] & following[:, :, None, :]
+        return possible if self.scheme is None else possible & bio_pairs(self.names).to(lengths.device)
 
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
         """Negative log-likelihood of the gold sequence; unknown tags (-1) are summed over.
@@ -124,9 +145,15 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         return {"allowed_tags": [[names[tag] for tag in found] for found in both]}
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Return (B, N): tag index of each word, -1 for padding and unknown tags."""
+        """Return (B, N): tag index of each word, -1 for padding and unknown tags.
+
+        Where the tags mark spans, gold in another scheme is read as BIO, see `hf_xst.data.to_bio`.
+        """
         index_of = {name: index for index, name in enumerate(names or self.names) if name not in BOUNDARIES}
-        tags = [torch.tensor([index_of.get(tag, -1) for tag in row[self.config.column]]) for row in rows]
+        columns: list[Sequence[str | None]] = [row[self.config.column] for row in rows]
+        if self.scheme is not None:
+            columns = [to_bio(column) for column in columns]
+        tags = [torch.tensor([index_of.get(tag or "", -1) for tag in column]) for column in columns]
         return nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-1)
 
     def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Tensor:

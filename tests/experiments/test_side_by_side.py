@@ -1,0 +1,54 @@
+"""Several processes make the same results as one, and a failure stops only what depends on it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hf_xst.experiments.cells import Cell, Graph
+from hf_xst.experiments.workers import FailedCellsError, run_side_by_side
+
+COUNT = 12
+
+
+@dataclass(frozen=True)
+class SumGraph:
+    """Cells that each add up what earlier ones, drawn at random, have found."""
+
+    folder: Path
+
+    def __call__(self) -> Graph:
+        draw = random.Random(5)
+        cells = []
+        for place in range(COUNT):
+            needs = [f"cells/{other}" for other in sorted(draw.sample(range(place), min(place, 2)))]
+            cells.append(Cell(f"cells/{place}", self._run_of(place), needs=needs))
+        return Graph(cells, self.folder)
+
+    def _run_of(self, place):
+        def run(work, results):
+            if (self.folder / f"fail-{place}").exists():
+                raise OSError(f"no room for {place}")
+            return {"sum": place + sum(result["sum"] for result in results.values())}
+
+        return run
+
+
+@pytest.mark.slow
+def test_a_run_with_failures_goes_on_and_ends_as_if_there_had_been_none(tmp_path):
+    alone = SumGraph(tmp_path / "alone")().run()
+    make = SumGraph(tmp_path / "together")
+    make.folder.mkdir()
+    for place in (3, 7):
+        (make.folder / f"fail-{place}").touch()
+    with pytest.raises(FailedCellsError, match=r"cells/3: OSError: no room for 3"):
+        run_side_by_side(make(), make, 2)
+    kept = make().status()["done"]
+    assert {"cells/0", "cells/1", "cells/2"} <= set(kept)
+    assert not {"cells/3", "cells/7"} & set(kept)
+    for mark in make.folder.glob("fail-*"):
+        mark.unlink()
+    assert run_side_by_side(make(), make, 2) == alone

@@ -1,0 +1,124 @@
+"""A whole study in small: invented languages, every kind of cell, and the published configurations."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_xst.demo.run import TARGET, write_languages
+from hf_xst.experiments.cells import Graph, read_records
+from hf_xst.experiments.report import main_scores, write_report
+from hf_xst.experiments.study import Study
+
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
+WIDE = {"build": {"sigma": 0.999, "keep_log_probs": True}}
+
+
+def small_study(data: Path, names: list[str], **changes) -> Study:
+    loop = {"batch_size": 8, "updates": 2}
+    tiny = ["context_layers=1", "attention_heads=2", "word_dropout=0.0"]
+    train = {**loop, "model": tiny, "patience": 1, "plateau": 1, "learning_rate": 1e-3}
+    first, second = names[:2]
+    parts = {"text": f"{first}-train.conllu", "dev": f"{first}-dev.conllu", "test": f"{first}-dev.conllu"}
+    settings = {
+        "sources": {name: {"train": f"{name}-train.conllu"} for name in names}
+        | {"both": {"train": [f"{second}-train.conllu"], "pool": False, "languages": [first]}},
+        "targets": {
+            first: {**parts, "text_split": "text[:8]", "dev_split": "dev[:6]", "test_split": "test[6:12]"},
+            "other": {key: value.replace(first, second) for key, value in parts.items()}
+            | {"text_split": "text[:8]", "dev_split": "dev[:6]", "test_split": "test[6:12]"},
+        },
+        "encoders": {
+            "A": {
+                "vectors": "demo.{code}.vec",
+                "train_source": train,
+                "transfer": {**loop, "eval_every": 2, "learning_rate": 1e-3, "trainer": ["save_strategy=no"]},
+            }
+        },
+        "tasks": {"tagger": {}, "parser": {"train_source": {"model": ["arc_size=8", "label_size=4"]}}},
+        "start": second,
+        "rules": ["majority", "pool", "linear", "grouped", "truth"],
+        "labelled": 3,
+        "describe": True,
+        "charts": {"wide": WIDE, "learned": {"weights": "learned"}},
+        "methods": {"mix": {"charts": "wide", "transfer": {"soft": 0.5, "best": "pool", "sigma": 0.9}}},
+        "data": data,
+    }
+    return Study(**{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def languages(tmp_path_factory) -> tuple[Path, list[str]]:
+    folder = tmp_path_factory.mktemp("languages")
+    write_languages(folder, 24, 3)
+    names = sorted(path.name.partition("-")[0] for path in folder.glob("*-train.conllu"))
+    names = [name for name in names if name != TARGET][:3]
+    for name in ("both", "other"):  # both are the second language
+        shutil.copy(folder / f"demo.{names[1]}.vec", folder / f"demo.{name}.vec")
+    return folder, names
+
+
+def test_a_study_of_two_targets_runs_and_reports(tmp_path, languages):
+    data, names = languages
+    study = small_study(data, names, tasks={"tagger": {}}, published=False)
+    graph = Graph(study.cells(), tmp_path)
+    results = graph.run()
+    first = names[0]
+    assert f"A/tagger/{first}/transferred/mix/42" in results
+    # A language is never pooled from its own source, and what knows it is not scored on it.
+    ensemble = results[f"A/tagger/{first}/ensemble"]
+    assert f"direct {first}" not in ensemble["test"]
+    assert "direct both" not in ensemble["test"]
+    assert "direct both" in results["A/tagger/other/ensemble"]["test"]
+    assert {"majority", "pool", "linear", "truth", "pool learned", "grouped"} <= set(ensemble["test"])
+    scores = main_scores(read_records(tmp_path))
+    assert set(scores) == {("A", "tagger", first), ("A", "tagger", "other")}
+    about = {"title": "small", "command": "hf-xst reproduce", "marks": study.marks}
+    page = write_report(read_records(tmp_path), tmp_path / "report", about, data)
+    assert str(data) not in page.read_text(encoding="utf-8")
+    assert graph.to_make() == []
+
+
+@pytest.mark.slow
+def test_parsers_may_read_the_tags_of_transferred_taggers_and_sources_may_be_chosen(tmp_path, languages):
+    data, names = languages
+    study = small_study(data, names, upos="mix", select=1, targets={names[0]: _target(names[0])})
+    results = Graph(study.cells(), tmp_path).run()
+    where = f"A/parser/{names[0]}"
+    assert len(results[f"{where}/selection"]["chosen"]) == 1
+    charts = results[f"{where}/charts/pool"]
+    assert charts["start"] == results[f"{where}/selection"]["chosen"][0]
+    assert results[f"{where}/transferred/pool/42"]["start"] == charts["start"]
+
+
+def _target(name: str) -> dict[str, str]:
+    parts = {"text": f"{name}-train.conllu", "dev": f"{name}-dev.conllu", "test": f"{name}-dev.conllu"}
+    return {**parts, "text_split": "text[:8]", "dev_split": "dev[:6]", "test_split": "test[6:12]"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_published_configurations_say_what_a_study_knows(path):
+    study = Study(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    assert study.plans
+    assert study.all_methods
+    assert study.start in study.sources
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_published_configurations_find_their_files(path, shared, tmp_path):
+    data = shared("paper", "results.json").parent.parent
+    study = Study(**yaml.safe_load(path.read_text(encoding="utf-8")), data=data)
+    names = list(Graph(study.cells(), tmp_path).cells)
+    assert len(names) > 20
+
+
+def test_wrong_names_are_told(languages):
+    data, names = languages
+    with pytest.raises(ValueError, match=r"wants the charts 'narrow'; there are union, pool"):
+        small_study(data, names, methods={"narrow": {}})
+    with pytest.raises(ValueError, match=r"methods: mix: unknown stat; there are charts"):
+        small_study(data, names, methods={"mix": {"charts": "wide", "stat": 1}})
