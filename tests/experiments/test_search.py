@@ -11,7 +11,6 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 import yaml
 from scipy.stats import kstest
@@ -25,6 +24,8 @@ from hf_xst.experiments.trials import TrialTrainer, recorded
 from hf_xst.training.arguments import BuildChartsArguments, TransferArguments
 from hf_xst.training.jobs.build_charts import build_charts
 from hf_xst.training.jobs.transfer import transfer
+
+optuna = pytest.importorskip("optuna")
 
 PARSER, TAGGER = "hf_xst_biaffine_parser", "hf_xst_crf_tagger"
 

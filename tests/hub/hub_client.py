@@ -114,6 +114,17 @@ def dataset(repository: str) -> Answer:
 
 
 @call
+def annotate(task: str, model: str, words: list[str], **options: Any) -> Answer:
+    """Run a pipeline made by id."""
+    from transformers import pipeline
+
+    import hf_xst  # noqa: F401 - registers the pipelines
+
+    found: Answer = pipeline(task, model=model, **options)(words)
+    return found
+
+
+@call
 def impatient() -> None:
     """Wait for nothing between attempts."""
     time.sleep = lambda seconds: None

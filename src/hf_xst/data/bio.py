@@ -1,9 +1,9 @@
 """Labels that mark spans of words in the scheme BIO, which is also called IOB2.
 
-``B-X`` begins a span of the type X, ``I-X`` goes on with it, ``O`` is outside of all spans. Labels of the schemes
-IO, IOB1, IOE1, IOE2, BIOES and BILOU are read as BIO word by word: ``S`` and ``U`` begin a span and end it, ``E``
-and ``L`` go on and end it, and whatever goes on with no span of its type begins one. So do the scorers of CoNLL;
-labels in BIO stay what they are.
+``B-X`` begins a span of the type X, ``I-X`` goes on with it, ``O`` is outside of all spans. Labels of the
+schemes IO, IOB1, IOE1, IOE2, BIOES and BILOU are read as BIO word by word: ``S`` and ``U`` begin a span and
+end it, ``E`` and ``L`` go on and end it, and whatever goes on with no span of its type begins one. So do the
+scorers of CoNLL. Labels in BIO stay what they are.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def check_bio(labels: Sequence[str]) -> None:
     strange = [label for label in labels if label != OUTSIDE and not re.fullmatch("[BI]-.+", label)]
     if strange:
         raise ValueError(
-            f"found the labels {', '.join(strange[:5])}; the scheme bio has {OUTSIDE}, B-X and I-X for spans of "
-            "the type X (hf_xst.data.bio_alphabet makes them of those of IOB1, BIOES and BILOU)"
+            f"found the labels {', '.join(strange[:5])}; the scheme bio has {OUTSIDE}, B-X and I-X for spans "
+            "of the type X (hf_xst.data.bio_alphabet makes them of those of IOB1, BIOES and BILOU)"
         )
     lost = [label for label in labels if label[:2] == "I-" and f"B-{label[2:]}" not in labels]
     if lost:
         raise ValueError(
-            f"found {', '.join(lost[:5])}, but not B-{lost[0][2:]}: in the scheme bio every span begins with B"
+            f"found the label {lost[0]}, but not B-{lost[0][2:]}, with which spans begin in the scheme bio"
         )

@@ -4,7 +4,7 @@ Accepted (with data roots, a code stays a code even where a file is called the s
 
 - a mapping from split to one or several files;
 - ``train=PATH,dev=PATH``, the same in one string (a split named twice joins its files);
-- a file, whose sentences are the one split ``data``;
+- a file (CoNLL-U, or JSON lines called ``.jsonl``), whose sentences are the one split ``data``;
 - a folder, read by exactly ``*-ud-(train|dev|test).conllu[.gz]``;
 - the name of a treebank's folder (``UD_French-GSD``), found under the data roots;
 - a language code (``pt``), found under the data roots: the paper's treebanks of that language joined in the
@@ -61,7 +61,7 @@ def treebank_files(
         return {split: [file] for split, file in _folder_files(path).items()} or _refuse_folder(path)
     if path.exists():
         return {"data": [path]}
-    if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".gz")):
+    if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".jsonl", ".gz")):
         raise FileNotFoundError(f"there is no file or folder {path}")
     return None
 

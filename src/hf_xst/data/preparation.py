@@ -2,7 +2,7 @@
 
 The prepared layout has exactly ``sent_id``, ``words``, ``upos`` and, with gold, ``head`` (integers, 0 for the
 root) and ``deprel`` (without subtypes). Without gold the columns of heads and relations are never read: they
-may be blank, stale, broken or missing.
+may be blank, stale, broken or missing. Other columns of labels come on request (`hf_xst.data.label_columns`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Literal
 from datasets import Dataset, Features, List, Value
 
 from hf_xst.data.gold import gold_faults
+from hf_xst.data.label_columns import LabelColumn, label_column
 from hf_xst.data.layout import map_rows, tag_names
 from hf_xst.data.sentence import BLANK
 
@@ -76,6 +77,7 @@ def prepare(
     faulty: Literal["error", "skip"] = "error",
     single_root: bool = True,
     keep: Sequence[str] = (),
+    labels: Sequence[str] = (),
     num_proc: int | None = None,
 ) -> tuple[Dataset, PreparationReport]:
     """Bring a data set into the prepared layout, dropping what is too long or cannot be learned from.
@@ -85,7 +87,8 @@ def prepare(
     ``_`` stays ``_``.
 
     Args:
-        dataset: one split in the treebank layout, or in the prepared layout.
+        dataset: one split in the treebank layout, or in the prepared layout. Without gold any data set of
+            ``words`` or ``tokens`` will do; it need not have ``sent_id`` and ``upos``.
         gold: heads and relations are wanted; otherwise they are not even read.
         max_length: tokens a sentence may have, or None for no limit.
         added_tokens: tokens that the model adds to each sentence, counted by the limit.
@@ -93,18 +96,24 @@ def prepare(
         faulty: refuse the data set at a faulty sentence, or leave such sentences out and count them.
         single_root: gold must have exactly one root.
         keep: further columns to carry along.
+        labels: further columns with one label a word (``xpos``, ``ner_tags``), wanted as strings. A sentence
+            in which no word has a label is faulty.
         num_proc: processes that do the work; the result is the same for any number.
 
     Raises:
-        GoldError: gold is faulty and `faulty` is "error"; names sentences and faults.
+        GoldError: gold or labels are faulty and `faulty` is "error"; names sentences and faults.
         ValueError: a column is missing, or `faulty` is neither word.
     """
     if faulty not in ("error", "skip"):
         raise ValueError(f"found faulty={faulty!r}, expected 'error' or 'skip'")
     words = "words" if "words" in dataset.features else "tokens"
-    columns = ["sent_id", words, "upos", *(("head", "deprel") if gold else ()), *keep]
+    always = [name for name in ("sent_id", "upos") if gold or name in dataset.features]
+    columns = [words, *always, *(("head", "deprel") if gold else ()), *keep]
     _check_columns(dataset, columns)
+    found = [label_column(dataset, name) for name in labels]
+    columns = list(dict.fromkeys([*columns, *(each.place for each in found)]))
     features = prepared_features(gold=gold) | {name: dataset.features[name] for name in keep}
+    features |= {name: features["words"] for name in labels}
     marked = map_rows(
         dataset.select_columns(columns),
         _prepare_row,
@@ -112,8 +121,9 @@ def prepare(
         with_indices=True,
         fn_kwargs={
             "words_column": words,
-            "tags": tag_names(dataset),
+            "tags": tag_names(dataset) if "upos" in always else None,
             "gold": gold,
+            "labels": found,
             "room": None if max_length is None else max_length - added_tokens,
             "strip_subtypes": strip_subtypes,
             "single_root": single_root,
@@ -174,27 +184,31 @@ def _prepare_row(
     words_column: str,
     tags: list[str] | None,
     gold: bool,
+    labels: Sequence[LabelColumn],
     room: int | None,
     strip_subtypes: bool,
     single_root: bool,
     version: int,
 ) -> dict[str, Any]:
     words = row[words_column]
+    upos = row["upos"] if "upos" in row else [None] * len(words)
     result = {
-        "sent_id": row["sent_id"] or f"sentence:{place + 1}",
+        "sent_id": row.get("sent_id") or f"sentence:{place + 1}",
         "words": words,
-        "upos": [BLANK if tag is None else tags[tag] if tags is not None else tag for tag in row["upos"]],
-        _FAULT: None if words else "no words",
+        "upos": [BLANK if tag is None else tags[tag] if tags is not None else tag for tag in upos],
         _TOO_LONG: room is not None and len(words) > room,
     }
+    faults = [] if words else ["no words"]
     if gold:
         faults = gold_faults(row["head"], row["deprel"], single_root=single_root)
         if len(row["head"]) != len(words):
             faults.append(f"{len(row['head'])} heads for {len(words)} words")
-        result[_FAULT] = "; ".join(faults) or None
         result["head"] = [] if faults else [int(head) for head in row["head"]]
         result["deprel"] = [] if faults else [_relation(name, strip_subtypes) for name in row["deprel"]]
-    return result
+    for column in labels:
+        result[column.name] = column.labels(row)
+        faults += column.faults(result[column.name], words) if words else []
+    return result | {_FAULT: "; ".join(faults) or None}
 
 
 def _relation(name: str, strip_subtype: bool) -> str:

@@ -168,6 +168,31 @@ class ConlluSentence:
             lines[index] = "\t".join(row) + line_end(lines[index])
         return replace(self, lines=tuple(lines))
 
+    def annotated(self, columns: Mapping[str, Sequence[str | int]]) -> ConlluSentence:
+        """Copy the sentence as `replaced` does; what CoNLL-U has no column for becomes attributes in MISC.
+
+        Args:
+            columns: name to one value for each word; a blank value is no attribute.
+
+        Raises:
+            ValueError: a wrong number of values, or a value that CoNLL-U cannot hold.
+        """
+        found = self.replaced({name: values for name, values in columns.items() if name in COLUMNS})
+        others = {name: values for name, values in columns.items() if name not in COLUMNS}
+        if not others:
+            return found
+        for name, values in others.items():
+            self._check_count(name, len(values))
+        cells = [
+            [each for each in cell.split("|") if each != BLANK and each.partition("=")[0] not in others]
+            for cell in found.column("misc")
+        ]
+        for name, values in others.items():
+            for entries, value in zip(cells, values, strict=True):
+                if value != BLANK:
+                    entries.append(f"{name}={_check_attribute(name, str(value))}")
+        return found.replaced({"misc": ["|".join(entries) or BLANK for entries in cells]})
+
     def commented(self, comments: Sequence[str], *, instead_of: Sequence[str] = ()) -> ConlluSentence:
         """Copy the sentence with further comments behind those that it has.
 
@@ -202,6 +227,9 @@ class ConlluSentence:
     def _check_column(self, name: str, count: int) -> None:
         if name not in COLUMNS[1:]:
             raise ValueError(f"found column {name!r}, expected one of {', '.join(COLUMNS[1:])}")
+        self._check_count(name, count)
+
+    def _check_count(self, name: str, count: int) -> None:
         if count != len(self.word_rows):
             raise ValueError(
                 f"sentence {self.identifier}: found {count} values for {name}, "
@@ -230,6 +258,18 @@ def comment_value(lines: Sequence[str], key: str) -> str | None:
         if found and found[1] == key and found[2]:
             return found[2]
     return None
+
+
+def attribute(cell: str | None, name: str) -> str:
+    """The value of an attribute in a cell of MISC (``name=value|...``), blank if it is not there."""
+    pairs = (entry.partition("=") for entry in (cell or "").split("|"))
+    return next((value for key, _, value in pairs if key == name and value), BLANK)
+
+
+def _check_attribute(name: str, value: str) -> str:
+    if "|" in value:
+        raise ValueError(f"found {value!r} for {name}, expected text without |, which ends a value in MISC")
+    return _check_value(name, value)
 
 
 def _check_value(name: str, value: str) -> str:

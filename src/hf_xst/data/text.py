@@ -6,7 +6,7 @@ Formats, by suffix (a last ``.gz`` does not count) or by name:
 - ``text`` (``.txt``): one sentence a line, words separated by spaces (U+0020 only: other spaces are part of
   words), empty lines skipped;
 - ``jsonl`` (``.jsonl``): one object a line with ``words`` or ``tokens`` (a list of strings), and if it likes
-  ``upos`` and ``sent_id``;
+  ``upos`` and ``sent_id`` (as a treebank it may hold more, see `labelled_lines`);
 - ``raw`` (by name only): running text, cut into sentences and words as `hf_xst.data.segmentation` says;
   paragraphs end at blank lines and are read one by one.
 
@@ -30,7 +30,7 @@ from hf_xst.data.conllu import read_conllu
 from hf_xst.data.layout import Row, rows_to_dataset
 from hf_xst.data.preparation import prepare, prepared_features
 from hf_xst.data.segmentation import paragraph_sentences
-from hf_xst.data.sentence import BLANK, ConlluSentence
+from hf_xst.data.sentence import ConlluSentence
 from hf_xst.data.streams import InputError, Source, name_of, numbered_lines
 
 
@@ -109,10 +109,28 @@ def _read_text(source: Source) -> Iterator[ConlluSentence]:
         words = [word for word in line.rstrip("\r\n").split(" ") if word]
         if words:
             count += 1
-            yield _sentence(source, number, words, _name(source, count), None)
+            yield _sentence(source, number, words, _name(source, count), {})
+
+
+def labelled_lines(source: Source) -> Iterator[ConlluSentence]:
+    """Read JSON lines as a treebank: each list of strings in an object is a column with a value a word.
+
+    What CoNLL-U has no column for (``ner_tags``) becomes attributes in MISC; ``head`` may hold numbers. All
+    else in an object, such as lists of numbers, is left aside.
+
+    Raises:
+        TextError: a line cannot be read, with file and line.
+    """
+    return _json_sentences(source, _labels_of)
 
 
 def _read_jsonl(source: Source) -> Iterator[ConlluSentence]:
+    return _json_sentences(source, _upos_of)
+
+
+def _json_sentences(
+    source: Source, columns_of: Callable[[Row, int, Source], dict[str, list[str]]]
+) -> Iterator[ConlluSentence]:
     count = 0
     for number, line in numbered_lines(source, TextError):
         if not line.strip():
@@ -120,8 +138,21 @@ def _read_jsonl(source: Source) -> Iterator[ConlluSentence]:
         count += 1
         row = _json_object(line, number, source)
         words = _strings(row.get("words", row.get("tokens")), "words", number, source)
-        upos = _strings(row["upos"], "upos", number, source) if row.get("upos") is not None else None
-        yield _sentence(source, number, words, str(row.get("sent_id") or _name(source, count)), upos)
+        name = str(row.get("sent_id") or _name(source, count))
+        yield _sentence(source, number, words, name, columns_of(row, number, source))
+
+
+def _upos_of(row: Row, number: int, source: Source) -> dict[str, list[str]]:
+    return {} if row.get("upos") is None else {"upos": _strings(row["upos"], "upos", number, source)}
+
+
+def _labels_of(row: Row, number: int, source: Source) -> dict[str, list[str]]:
+    kinds = {name: (str, int) if name == "head" else str for name in row if name not in _FORMS}
+    return _upos_of(row, number, source) | {
+        name: [str(value) for value in row[name]]
+        for name, kind in kinds.items()
+        if isinstance(row[name], list) and row[name] and all(isinstance(value, kind) for value in row[name])
+    }
 
 
 def _read_raw(source: Source) -> Iterator[ConlluSentence]:
@@ -178,12 +209,10 @@ def _strings(value: object, key: str, number: int, source: Source) -> list[str]:
 
 
 def _sentence(
-    source: Source, number: int, words: list[str], sent_id: str, upos: list[str] | None
+    source: Source, number: int, words: list[str], sent_id: str, columns: dict[str, list[str]]
 ) -> ConlluSentence:
     try:
-        return ConlluSentence.from_words(
-            words, sent_id=sent_id, columns=None if upos is None else {"upos": upos}
-        )
+        return ConlluSentence.from_words(words, sent_id=sent_id).annotated(columns)
     except ValueError as problem:
         hint = (
             "; a file with tabs may be CoNLL-U: say format='conllu'"
@@ -210,12 +239,6 @@ def _from_column(dataset: Dataset, column: str | None) -> Dataset:
     chosen = dataset.select_columns([found, *carried])
     if found != "words":
         chosen = chosen.rename_column(found, "words")
-    if "sent_id" not in carried:
-        chosen = chosen.add_column("sent_id", [f"sentence:{place}" for place in range(1, len(chosen) + 1)])
-    if "upos" not in carried:
-        chosen = chosen.add_column(
-            "upos", [[BLANK] * len(words) for words in chosen["words"]], feature=List(Value("string"))
-        )
     return prepare(chosen, gold=False, faulty="skip")[0]  # rows without words are skipped, as empty lines are
 
 
@@ -225,4 +248,5 @@ _READERS: dict[str, Callable[[Source], Iterator[ConlluSentence]]] = {
     "jsonl": _read_jsonl,
     "raw": _read_raw,
 }
+_FORMS = ("words", "tokens", "id", "form")
 _SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}

@@ -15,7 +15,9 @@ from hf_xst.data.cache import cached_dataset
 from hf_xst.data.conllu import read_conllu
 from hf_xst.data.folders import PathLike, TreebankSource, canonical_split, ordered, treebank_files
 from hf_xst.data.hub_layouts import to_treebank_layout
+from hf_xst.data.label_columns import holds_words_only
 from hf_xst.data.layout import TREEBANK_FEATURES, Row, sentence_to_row
+from hf_xst.data.text import labelled_lines
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -30,6 +32,9 @@ def load_treebank(
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> DatasetDict:
     """Load a treebank in the treebank layout (`hf_xst.data.layout`), split by split.
+
+    A data set on the Hub that has words and labels, but no columns of Universal Dependencies, keeps its own
+    layout, from which `hf_xst.data.prepare` takes what is wanted.
 
     Files are read by our own reader, without network and without code from elsewhere, and cached by content:
     a second load reads the cache, an edited file is read anew. Nothing is held in memory.
@@ -71,7 +76,8 @@ def _joined(paths: Sequence[Path], cache_dir: PathLike | None) -> Dataset:
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
-    return map(sentence_to_row, read_conllu(path))
+    is_json = path.name.removesuffix(".gz").endswith(".jsonl")
+    return map(sentence_to_row, labelled_lines(path) if is_json else read_conllu(path))
 
 
 def _from_hub(
@@ -96,7 +102,11 @@ def _from_hub(
         if split in by_name:
             raise ValueError(f"{source}: found both 'validation' and 'dev', expected one of them")
         by_name[split] = dataset
-    return DatasetDict({split: to_treebank_layout(by_name[split]) for split in _chosen(by_name, splits)})
+    return DatasetDict({split: _in_layout(by_name[split]) for split in _chosen(by_name, splits)})
+
+
+def _in_layout(dataset: Dataset) -> Dataset:
+    return dataset if holds_words_only(dataset.features) else to_treebank_layout(dataset)
 
 
 def _chosen(available: dict[str, list[Path]] | dict[str, Dataset], splits: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Scores of predicted trees and tags: plain functions over rows.
+"""Scores of predicted trees, tags and spans: plain functions over rows.
 
 For users of the `evaluate` library the same scores are the files `ud_attachment.py` and `ud_tagging.py`
 beside this one; they load by path.
@@ -11,43 +11,58 @@ from typing import Any
 
 from hf_xst.metrics.attachment import attachment_scores
 from hf_xst.metrics.rows import Row
+from hf_xst.metrics.spans import span_scores
 from hf_xst.metrics.tagging import tag_scores
 
-__all__ = ["Row", "attachment_scores", "main_score", "score", "tag_scores"]
+__all__ = ["Row", "attachment_scores", "main_score", "score", "span_scores", "tag_scores"]
 
-MAIN_SCORES = ("las", "accuracy")
+MAIN_SCORES = ("las", "f1", "accuracy")
 """The scores that stand for a whole evaluation, the first one present being taken."""
 
+_OF_TREES = {"head", "deprel"}
 
-def score(predictions: Sequence[Row], references: Sequence[Row], columns: Collection[str]) -> dict[str, Any]:
+
+def score(
+    predictions: Sequence[Row],
+    references: Sequence[Row],
+    columns: Collection[str],
+    scheme: str | None = None,
+) -> dict[str, Any]:
     """Score the columns that a model predicts.
 
     Args:
         predictions: the predicted rows.
         references: the gold rows, in the same order.
-        columns: the predicted columns; `head` asks for the attachment scores, `upos` for the tag scores.
+        columns: the predicted columns; `head` asks for the attachment scores, any other one than `deprel` for
+            the tag scores.
+        scheme: the scheme of tags that mark spans (`"bio"`), which are then scored as well.
 
     Returns:
-        What `attachment_scores` and `tag_scores` return, in one mapping.
+        What `attachment_scores`, `tag_scores` and `span_scores` return, in one mapping.
 
     Raises:
-        ValueError: neither column is asked for, or the rows cannot be scored.
+        ValueError: no such column is asked for, or several columns of tags, or the rows cannot be scored.
     """
+    tags = sorted(set(columns) - _OF_TREES)
+    if len(tags) > 1 or ("head" not in columns and not tags):
+        raise ValueError(
+            f"Columns {sorted(columns)} cannot be scored; expected 'head', or one column of tags ('upos')."
+        )
     scores: dict[str, Any] = {}
-    if "upos" in columns:
-        scores |= tag_scores(predictions, references)
+    for column in tags:
+        scores |= tag_scores(predictions, references, column)
+        if scheme is not None:
+            scores |= span_scores(predictions, references, column)
     if "head" in columns:
         scores |= attachment_scores(predictions, references)
-    if not scores:
-        raise ValueError(f"Columns {sorted(columns)} hold nothing to score; expected 'head' or 'upos'.")
     return scores
 
 
 def main_score(scores: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and value of the score that stands for the evaluation: LAS, else accuracy.
+    """Return the name and value of the score that stands for the evaluation: LAS, else F1, else accuracy.
 
     Raises:
-        ValueError: neither is there.
+        ValueError: none is there.
     """
     for name in MAIN_SCORES:
         if name in scores:

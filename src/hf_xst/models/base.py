@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -14,15 +14,15 @@ from hf_xst.structures.base import Structure
 
 from .coarse_tags import CoarseTags
 from .configuration import StructuredConfig
+from .labelled import Labelled, Row
 from .output import StructuredOutput as StructuredOutput
 from .readable import ReadableCandidates
 from .word_model import WordModel
 
-Row = Mapping[str, Any]
-_BLANK = "_"
+__all__ = ["Row", "StructuredModel", "StructuredOutput", "register"]
 
 
-class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-untyped-call, unused-ignore]
+class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ignore[no-untyped-call, unused-ignore]
     """A model whose output is a distribution over structures of a sentence.
 
     A subclass names its special words, turns states into scores, and translates between best structures,
@@ -30,7 +30,6 @@ class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-un
     """
 
     structure: ClassVar[type[Structure]]
-    label_column: ClassVar[str]
     added_groups: ClassVar[tuple[int, int]] = (0, 0)
     """How many groups, at a sentence's start and end, only tie its words to special ones."""
     annotation_column: ClassVar[str] = "upos"
@@ -47,72 +46,6 @@ class StructuredModel(WordModel, ReadableCandidates, ABC):  # type: ignore[no-un
         self.coarse_tags = (
             CoarseTags(config.upos_names, config.upos_size, config.upos_dropout) if config.uses_upos else None
         )
-
-    # -- labels ---------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
-        """Name the parameters that have rows for labels: module, attribute, and the axes that are labels."""
-
-    @torch.no_grad()
-    def add_labels(self, names: Sequence[str]) -> None:
-        """Add output rows for further labels, freshly initialised, after the present labels.
-
-        Args:
-            names: labels that the model does not have.
-
-        Raises:
-            ValueError: the model has one of them already, or one is given twice.
-        """
-        known = sorted(set(names) & set(self.names))
-        if known:
-            raise ValueError(f"the model has labels {', '.join(known)} already")
-        present = len(self.config.labels)
-        self.config.set_labels([*self.config.labels, *names])
-        for module, attribute, axes in self.label_parameters():
-            old = module.get_parameter(attribute)
-            value = old.detach()
-            for axis in axes:
-                before, after = value.tensor_split([present], dim=axis)
-                shape = [*value.shape]
-                shape[axis] = len(names)
-                value = torch.cat([before, value.new_empty(shape).normal_(std=0.02), after], dim=axis)
-            module.register_parameter(attribute, nn.Parameter(value, requires_grad=old.requires_grad))
-            if isinstance(module, nn.Linear):
-                module.out_features = module.weight.shape[0]
-
-    @classmethod
-    def settings_from_rows(
-        cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
-    ) -> dict[str, Any]:
-        """Collect the configuration fields that name what occurs in gold rows: `labels` and `upos_names`.
-
-        Args:
-            rows: prepared rows with gold. A blank (`_`) is no name.
-            column: the column of labels where the model can predict any one.
-            scheme: the scheme of the labels, for models that know any.
-        """
-        labels: set[str] = set()
-        upos: set[str] = set()
-        for row in rows:
-            labels.update(row[column or cls.label_column])
-            upos.update(row.get("upos") or ())
-        return {"labels": sorted(labels - {_BLANK}), "upos_names": sorted(upos - {_BLANK})}
-
-    @property
-    def names(self) -> list[str]:
-        """Names along the structure's label axes, special labels last."""
-        return list(self.config.labels)
-
-    @property
-    def scheme(self) -> str | None:
-        """The scheme by which the labels of neighbouring words belong together, if there is one."""
-        return None
-
-    @property
-    @abstractmethod
-    def main_metric(self) -> str:
-        """The score that stands for all others."""
 
     # -- computation ----------------------------------------------------------------------------------
 

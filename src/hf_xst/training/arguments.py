@@ -168,6 +168,9 @@ class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
         "CoNLL-U file of predictions for the same sentences, in the place of a model."
     )
     columns: list[str] = option("With --predictions: the columns to score.", ["head", "deprel"])
+    scheme: Literal["bio"] | None = option(
+        "With --predictions: the scheme of labels that mark spans, which are then scored as well."
+    )
     split: str = option("Which part of the treebank.", "test")
     batch_words: int = option("Words of a batch, padding included.", 2000)
 

@@ -39,7 +39,7 @@ def fresh_model(
     """Make a model of the published sizes for charts, without any other model at hand.
 
     Args:
-        provenance: says the type of the model and its labels.
+        provenance: says the type of the model, its labels, and what they are labels of (`label_settings`).
         charts: their coarse tags are the model's.
         vectors: word vectors, for encoder A.
         encoder: a pretrained encoder (folder or Hub id), for encoder B.
@@ -55,6 +55,7 @@ def fresh_model(
     kind = model_class(provenance["model_type"])
     column = kind.annotation_column
     settings = kind.settings_from_rows(charts.select_columns([column]), column)
+    settings |= provenance.get("label_settings", {})
     settings["labels"] = [name for name in provenance["names"] if name not in _special_names(kind)]
     if not settings["upos_names"]:
         settings["uses_upos"] = False

@@ -27,6 +27,7 @@ from .arguments import TextArguments, VectorArguments
 from .inference import WINDOW, predict_rows
 from .trainer import GOLD
 
+_ALWAYS = frozenset(prepared_features(gold=False))
 _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")
 
 
@@ -69,8 +70,13 @@ def _place(text: str | None, total: int, default: int) -> int:
 
 
 def needs_structure(columns: Sequence[str] | None) -> bool:
-    """Say whether gold for these columns is more than words and coarse tags, which any row has."""
-    return columns is None or not set(columns) <= set(prepared_features(gold=False))
+    """Say whether gold for these columns is more than labels of words."""
+    return columns is None or bool(set(columns) & (set(prepared_features(gold=True)) - _ALWAYS))
+
+
+def other_labels(columns: Sequence[str] | None) -> list[str]:
+    """Return those of the columns that prepared rows have on request alone."""
+    return [column for column in columns or () if column not in prepared_features(gold=True)]
 
 
 def gold_rows(
@@ -96,7 +102,8 @@ def gold_rows(
         ValueError: the part is not there, or no sentence of it is left.
     """
     whole = split_of(treebank, split, data)
-    dataset, report = prepare(whole, gold=needs_structure(columns), faulty=faulty, **limits)
+    structure, labels = needs_structure(columns), other_labels(columns)
+    dataset, report = prepare(whole, gold=structure, labels=labels, faulty=faulty, **limits)
     return some(dataset, f"{treebank} {split}: {report}")
 
 

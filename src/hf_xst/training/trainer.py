@@ -256,7 +256,7 @@ class StructuredTrainer(Trainer):
             return metrics
         if main not in MAIN_SCORES:
             return metrics | {main: share_right(columns, rows, wanted)}
-        found = score(columns, references(rows), wanted)
+        found = score(columns, references(rows), wanted, self.bare_model.scheme)
         return metrics | {key: value for key, value in found.items() if isinstance(value, float)}
 
 

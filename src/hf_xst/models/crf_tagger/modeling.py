@@ -63,6 +63,11 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         """F1 of the spans where the tags mark any, else the share of right tags."""
         return "accuracy" if self.scheme is None else "f1"
 
+    @property
+    def label_settings(self) -> dict[str, Any]:
+        """The column and the scheme of the tags."""
+        return {"column": self.config.column, "scheme": self.scheme}
+
     @classmethod
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None

@@ -16,7 +16,7 @@ from hf_xst.models.base import Row
 from ..arguments import EvaluateArguments
 from ..inference import predict_rows
 from ..runs import RunFolder, say, summary
-from ..sentences import annotate, gold_rows, needs_structure, read_word_vectors
+from ..sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
 from ..sources import ready_model
 
 
@@ -36,8 +36,9 @@ def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
         raise ValueError("give --treebank: scores need gold annotation")
     if (arguments.model is None) == (arguments.predictions is None):
         raise ValueError("give either --model or --predictions")
-    found, gold, columns, note = _of_file(arguments) if arguments.model is None else _of_model(arguments)
-    scores: dict[str, Any] = score(found, gold, columns)
+    compared = _of_file(arguments) if arguments.model is None else _of_model(arguments)
+    found, gold, columns, note, scheme = compared
+    scores: dict[str, Any] = score(found, gold, columns, scheme)
     folder = RunFolder(arguments.output, arguments, prefix="evaluate-")
     folder.begin()
     treebanks = treebank_facts(arguments.treebank, arguments.split, arguments.data)
@@ -48,7 +49,7 @@ def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
     return scores
 
 
-Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str]
+Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None]
 
 
 def _of_file(arguments: EvaluateArguments) -> Compared:
@@ -58,9 +59,10 @@ def _of_file(arguments: EvaluateArguments) -> Compared:
     rows, _ = prepare(
         sentences_to_dataset(read_conllu(arguments.predictions)),
         gold=needs_structure(wanted),
+        labels=other_labels(wanted),
         single_root=False,
     )
-    return rows.select_columns(list(wanted)), gold, wanted, note
+    return rows.select_columns(list(wanted)), gold, wanted, note, arguments.scheme
 
 
 def _of_model(arguments: EvaluateArguments) -> Compared:
@@ -69,7 +71,8 @@ def _of_model(arguments: EvaluateArguments) -> Compared:
     model = ready_model(arguments.model, arguments.revision, vectors)
     gold, note = _gold(arguments, model.columns)
     rows = annotate(gold, arguments.tagger, vectors)
-    return list(predict_rows(model, rows, batch_words=arguments.batch_words)), gold, model.columns, note
+    found = list(predict_rows(model, rows, batch_words=arguments.batch_words))
+    return found, gold, model.columns, note, model.scheme
 
 
 def _gold(arguments: EvaluateArguments, columns: Sequence[str]) -> tuple[Dataset, str]:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
+from datasets import Dataset, List, Value
 from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
 from hf_xst.data import hold_out, prepare
@@ -19,7 +19,15 @@ from ..arguments import TrainSourceArguments
 from ..defaults import SOURCE_LEARNING_RATE
 from ..loop import kept_states, key_values, train_and_save, training_arguments
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
-from ..sentences import annotate, has_split, needs_structure, read_word_vectors, some, split_of
+from ..sentences import (
+    annotate,
+    has_split,
+    needs_structure,
+    other_labels,
+    read_word_vectors,
+    some,
+    split_of,
+)
 from ..sources import SourceSpec
 from ..supervised import SupervisedTrainer
 
@@ -49,8 +57,9 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     if finished is not None:
         return dict(finished["dev"])
     set_seed(arguments.seed)
-    train, dev, notes = _data(arguments)
-    model = _fresh_model(arguments, train)
+    fields = _model_fields(arguments)
+    train, dev, notes = _data(arguments, fields)
+    model = _fresh_model(arguments, fields, train)
     if arguments.tagger is not None:
         if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
@@ -118,12 +127,21 @@ def _settings(arguments: TrainSourceArguments, folder: RunFolder, metric: str) -
     )
 
 
-def _data(arguments: TrainSourceArguments) -> tuple[Dataset, Dataset, list[str]]:
+def _model_fields(arguments: TrainSourceArguments) -> dict[str, Any]:
+    """Read the fields of the model's configuration that are told."""
+    _, config_class = KINDS[arguments.task]
+    return key_values(arguments.model, {field.name for field in dataclasses.fields(config_class)})
+
+
+def _data(arguments: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:
     """Load the training and the development part, and what became of their sentences."""
     if arguments.treebank is None:
         raise ValueError("give --treebank: a source model is trained on gold annotation")
     model_class, _ = KINDS[arguments.task]
-    ready = partial(prepare, gold=needs_structure((model_class.label_column,)), faulty=arguments.faulty)
+    columns = (fields.get("column", model_class.label_column),)
+    ready = partial(
+        prepare, gold=needs_structure(columns), labels=other_labels(columns), faulty=arguments.faulty
+    )
     raw = split_of(arguments.treebank, arguments.split, arguments.data)
     treebank = arguments.dev_treebank or arguments.treebank
     if arguments.dev_treebank is not None or has_split(treebank, arguments.dev_split, arguments.data):
@@ -145,19 +163,16 @@ def _data(arguments: TrainSourceArguments) -> tuple[Dataset, Dataset, list[str]]
     return train, dev, notes
 
 
-def _fresh_model(arguments: TrainSourceArguments, train: Dataset) -> StructuredModel:
+def _fresh_model(arguments: TrainSourceArguments, fields: dict[str, Any], train: Dataset) -> StructuredModel:
     model_class, config_class = KINDS[arguments.task]
     if (arguments.encoder is None) == (arguments.vectors is None):
         raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
-    given = key_values(arguments.model, {field.name for field in dataclasses.fields(config_class)})
-    column = given.get("column", model_class.label_column)
-    if column not in train.column_names:
-        raise ValueError(
-            f"--model column={column}: prepared rows have the columns {', '.join(train.column_names)}"
-        )
-    settings = model_class.settings_from_rows(train, column)
+    column = fields.get("column", model_class.label_column)
+    if train.features[column] != List(Value("string")):
+        raise ValueError(f"--model column={column}: expected a column with a label for each word")
+    settings = model_class.settings_from_rows(train, column, fields.get("scheme"))
     config = config_class(
-        **(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | given)
+        **(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | fields)
     )
     if arguments.encoder is not None:
         hub = {"revision": arguments.encoder_revision} if arguments.encoder_revision else {}

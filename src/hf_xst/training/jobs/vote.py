@@ -56,7 +56,7 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
     sources = SourcePool(models, joint_names(list(models.values())))
     weights = sources.weights(by_name)
-    columns = next(iter(models.values())).columns
+    columns, scheme = next((model.columns, model.scheme) for model in models.values())
     gold, note = _rows(arguments, columns)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
@@ -67,14 +67,14 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     folder.begin()
     write_conllu(
         (
-            ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).replaced(columns)
+            ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).annotated(columns)
             for row, columns in zip(rows, found, strict=True)
         ),
         folder.path / "predictions.conllu",
     )
     if arguments.text is not None:
         return {}
-    scores: dict[str, Any] = score(found, gold, columns)
+    scores: dict[str, Any] = score(found, gold, columns, scheme)
     folder.write_json("scores.json", {"data": note, **scores})
     summary(f"{arguments.rule} of {', '.join(models)}", scores)
     return scores
