@@ -10,7 +10,7 @@ import torch
 from small import KINDS, gold, model_of, unlabelled
 
 from hf_xst.analysis import describe, standard_charts
-from hf_xst.analysis.groups import counted_groups, gold_candidates
+from hf_xst.analysis.groups import counted_groups
 from hf_xst.charts import (
     chart_quality,
     log_opinion_pool,
@@ -38,7 +38,7 @@ def test_it_says_what_the_tensor_functions_say(kind):
     pool, rows = pool_of(kind), gold((4, 4, 4), seed=3)
     found = describe(pool, rows, standard_charts(0.6, 1e-6, WEIGHTS))
     sources = pool.distributions(list(rows))
-    candidates = gold_candidates(pool, list(rows), sources[0])
+    candidates = pool.gold_candidates(list(rows), sources[0])
     charts = {
         "union": union_chart(sources, 0.6),
         "pool": pooled_chart(sources, 0.6, None, 1e-6),

@@ -112,12 +112,14 @@ def test_score_picks_by_columns():
     assert both["las"] == both["accuracy"] == 100.0
     assert "accuracy" not in score([GOLD], [GOLD], ["head", "deprel"])
     assert "las" not in score([GOLD], [GOLD], ["upos"])
-    with pytest.raises(ValueError, match="expected 'head' or 'upos'"):
-        score([GOLD], [GOLD], ["feats"])
+    for columns in (["deprel"], [], ["upos", "xpos"]):
+        with pytest.raises(ValueError, match="expected 'head', or one column of tags"):
+            score([GOLD], [GOLD], columns)
 
 
 def test_main_score():
     assert main_score({"uas": 2, "las": 1, "accuracy": 3}) == ("las", 1.0)
     assert main_score({"accuracy": 3, "words": 4}) == ("accuracy", 3.0)
-    with pytest.raises(ValueError, match="expected one of las, accuracy"):
+    assert main_score({"accuracy": 3, "f1": 2}) == ("f1", 2.0)
+    with pytest.raises(ValueError, match="expected one of las, f1, accuracy"):
         main_score({"uas": 1.0})

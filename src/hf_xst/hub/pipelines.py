@@ -136,7 +136,7 @@ class StructuredPipeline(Pipeline):
     @staticmethod
     def _tagger(model: StructuredModel, chosen: Any) -> StructuredModel | None:
         if chosen is None and model.annotation_column in model.input_columns and model.name_or_path:
-            chosen = annotator_beside(model.name_or_path, vars(model.config).get("_commit_hash"))
+            chosen = annotator_beside(model.name_or_path, model.revision)
         if chosen is None or chosen is False:
             return None
         if isinstance(chosen, StructuredPipeline):

@@ -11,7 +11,7 @@ from typing import Any
 
 from hf_xst.metrics.attachment import attachment_scores
 from hf_xst.metrics.rows import Row
-from hf_xst.metrics.spans import span_scores
+from hf_xst.metrics.spans import as_bio, span_scores
 from hf_xst.metrics.tagging import tag_scores
 
 __all__ = ["Row", "attachment_scores", "main_score", "score", "span_scores", "tag_scores"]
@@ -35,7 +35,8 @@ def score(
         references: the gold rows, in the same order.
         columns: the predicted columns; `head` asks for the attachment scores, any other one than `deprel` for
             the tag scores.
-        scheme: the scheme of tags that mark spans (`"bio"`), which are then scored as well.
+        scheme: the scheme of tags that mark spans (`"bio"`), which are then scored as well; tags in another
+            scheme are read as BIO on both sides.
 
     Returns:
         What `attachment_scores`, `tag_scores` and `span_scores` return, in one mapping.
@@ -50,9 +51,10 @@ def score(
         )
     scores: dict[str, Any] = {}
     for column in tags:
-        scores |= tag_scores(predictions, references, column)
         if scheme is not None:
             scores |= span_scores(predictions, references, column)
+            predictions, references = as_bio(predictions, column), as_bio(references, column)
+        scores |= tag_scores(predictions, references, column)
     if "head" in columns:
         scores |= attachment_scores(predictions, references)
     return scores

@@ -55,6 +55,11 @@ def span_scores(predictions: Sequence[Row], references: Sequence[Row], column: s
     }
 
 
+def as_bio(rows: Sequence[Row], column: str) -> list[Row]:
+    """Return rows whose labels in a column are read as BIO; see `hf_xst.data.to_bio`."""
+    return [{**row, column: to_bio(row[column])} for row in rows]
+
+
 def _labels(labels: Sequence[str | None]) -> list[str]:
     """Read labels as BIO; what marks no span is outside."""
     return [label if label and span_kind(label) else OUTSIDE for label in to_bio(labels)]
@@ -64,7 +69,7 @@ def _check_gold(place: str, labels: Sequence[str | None], column: str) -> None:
     for position, label in enumerate(labels, start=1):
         if label in MISSING or (label != OUTSIDE and span_kind(label) is None):
             raise ValueError(
-                f"{place}: word {position} has {label!r} in column {column!r}, expected {OUTSIDE}, or B-X and "
+                f"{place}: word {position} has {label!r} in column {column!r}, expected {OUTSIDE}, B-X or "
                 "I-X for spans of the type X."
             )
 

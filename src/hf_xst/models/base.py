@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
 from hf_xst.structures.base import Structure

@@ -60,6 +60,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)
+        self.revision: str | None = None  # on the Hub, of a model that was loaded from there
         extra = config.upos_size if config.uses_upos else 0
         self.encoder = WordEncoder(config, leading=self.leading, trailing=self.trailing, extra_size=extra)
 
@@ -185,6 +186,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
                 ) from problem
             raise
         model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.revision = hub.get("revision")
         names: Sequence[str] = model.encoder.words.asset_names()
         model.encoder.words.load_assets(
             {

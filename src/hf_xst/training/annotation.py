@@ -155,12 +155,14 @@ class Annotator:
             advance(len(batch))
             return found
 
-        found = in_batches(short, run, self._batch_words(), window=max(1, len(short)))
+        found = in_batches(short, run, self.batch_words, window=max(1, len(short)))
         done = [next(found) if reason is None else Annotation(left_out=reason) for reason in reasons]
         advance(len(rows) - len(short))
         return done
 
-    def _batch_words(self) -> int:
+    @property
+    def batch_words(self) -> int:
+        """Words of a batch: as set, or what suits the device of the last model."""
         if self.settings.batch_words is not None:
             return self.settings.batch_words
         return BATCH_WORDS if self.models[-1].device.type == "cpu" else GPU_BATCH_WORDS

@@ -38,7 +38,7 @@ from ..sources import ready_model
 STREAM, NO_ANNOTATOR = "-", "none"
 _NAMED = 3
 # Arguments by which the output is another one.
-_OF_OUTPUT = ("format", "decoding", "confidence", "kbest", "max_words", "too_long", "batch_words")
+_OF_OUTPUT = ("format", "decoding", "confidence", "kbest", "max_words", "too_long")
 
 
 @dataclass
@@ -160,6 +160,7 @@ def _identity(
         "models": hashlib.sha256(repr(models).encode()).hexdigest(),
         "to": _form_name(arguments),
         **{name: vars(arguments)[name] for name in _OF_OUTPUT},
+        "batch_words": annotator.batch_words,
         "block": BLOCK,
     }
 
