@@ -24,8 +24,8 @@ from hf_xst.demo.lexicon import Lexicon
 from hf_xst.demo.settings import LanguageSettings
 from hf_xst.files import write_text
 
-SECOND_NAME, NAMED_PERSON, NAMED_PLACE = 0.5, 0.25, 0.6
-PARTS = {"train": (400, 1), "dev": (100, 2), "test": (200, 3)}
+SECOND_NAME, NAMED_PERSON, NAMED_PLACE = 0.5, 0.4, 0.8
+PARTS = {"train": (600, 1), "dev": (150, 2), "test": (500, 3)}
 """Sentences of each part of a treebank, and their seed."""
 SIZES = ["context_layers=1", "attention_heads=4", "key_size=16", "feed_forward_size=64"]
 ENTITIES = ["--model", "column=ner_tags", "scheme=bio", *SIZES]
@@ -80,7 +80,7 @@ def write_language(
     for part, (sentences, seed) in parts.items():
         lines = (json.dumps(row, ensure_ascii=False) for row in entity_rows(settings, sentences, seed))
         write_text(folder / f"{settings.name}-{part}.jsonl", "".join(f"{line}\n" for line in lines))
-    generate_language(settings, sentences=0, seed=0).write_vectors(folder / f"{settings.name}.vec")
+    generate_language(settings, sentences=0, seed=0).write_vectors(folder / f"aligned.{settings.name}.vec")
 
 
 def commands() -> Iterator[list[str]]:
@@ -89,15 +89,15 @@ def commands() -> Iterator[list[str]]:
     for name in sources:
         treebank = f"train={name}-train.jsonl,dev={name}-dev.jsonl"
         yield [
-            *("train-source", "--treebank", treebank, "--vectors", f"{name}.vec"),
+            *("train-source", "--treebank", treebank, "--vectors", f"aligned.{name}.vec"),
             *("--output", f"models/{name}", *TRAINING, *ENTITIES),
         ]
-    pooled = ["--sources", *(f"models/{name}" for name in sources), "--vectors", f"{target}.vec"]
-    tested = ["--treebank", f"test={target}-test.jsonl", "--vectors", f"{target}.vec"]
+    pooled = ["--sources", *(f"models/{name}" for name in sources), "--vectors", f"aligned.{target}.vec"]
+    tested = ["--treebank", f"test={target}-test.jsonl", "--vectors", f"aligned.{target}.vec"]
     yield ["build-charts", *pooled, "--text", f"{target}-train.jsonl", "--output", "charts"]
     yield [
         *("transfer", "--charts", "charts", "--start", f"models/{sources[0]}"),
-        *("--vectors", f"{target}.vec", "--output", "models/mine", "--epochs", "10"),
+        *("--vectors", f"aligned.{target}.vec", "--output", "models/mine", "--epochs", "10"),
         *("--batch-size", "16", "--learning-rate", "0.002"),
     ]
     yield ["evaluate", "--model", f"models/{sources[0]}", *tested, "--output", f"models/{sources[0]}"]
@@ -105,7 +105,7 @@ def commands() -> Iterator[list[str]]:
     yield ["evaluate", "--model", "models/mine", *tested, "--output", "models/mine"]
     yield [
         *("predict", "--model", "models/mine", "--input", f"{target}-test.jsonl"),
-        *("--vectors", f"{target}.vec", "--output", "predicted.conllu", "--confidence", "true"),
+        *("--vectors", f"aligned.{target}.vec", "--output", "predicted.conllu", "--confidence", "true"),
     ]
 
 

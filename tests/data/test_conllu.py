@@ -374,3 +374,11 @@ def test_real_treebanks_come_back(shared, root):
         data = path.read_bytes()
         plain = gzip.decompress(data) if path.suffix == ".gz" else data
         assert written(list(read_conllu(path))) == plain, path.name
+
+
+def test_a_stream_stays_open_when_reading_stops_early():
+    stream = io.BytesIO(b"1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n" * 3)
+    reader = iter(read_conllu(stream))
+    next(reader)
+    reader.close()
+    assert not stream.closed

@@ -16,7 +16,9 @@ from hf_xst.experiments.report import write_report
 from hf_xst.experiments.report.job import ReportArguments, report
 from hf_xst_cli import COMMANDS
 
-RECORDS = {name: each for name, each in study().items() if name.endswith("/ensemble")}
+RECORDS = {
+    name: {"name": name, "key": "k", **each} for name, each in study().items() if name.endswith("/ensemble")
+}
 CONFIG = """
 about: From a configuration.
 sources: {en: {train: x}}
@@ -32,7 +34,7 @@ def run(tmp_path: Path) -> Path:
     for name, each in RECORDS.items():
         path = tmp_path / "mine" / "cells" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"name": name, "key": "k", **each}), encoding="utf-8")
+        path.write_text(json.dumps(each), encoding="utf-8")
     return tmp_path / "mine"
 
 

@@ -132,7 +132,9 @@ def _unzipped(stream: IO[bytes]) -> Iterator[bytes]:
         if buffered.peek(2)[:2] == _GZIP_MAGIC:
             yield from gzip.GzipFile(fileobj=buffered)
         else:
-            yield from buffered
+            # No `yield from`: it would close the stream itself when a reader stops early.
+            for line in buffered:
+                yield line  # noqa: UP028
     finally:
         if buffered is not stream:
             buffered.detach()  # or the caller's stream would be closed with the wrapper
