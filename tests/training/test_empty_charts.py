@@ -62,7 +62,9 @@ def test_batch_mates_train_as_if_alone(tmp_path):
     rows = with_empty("parser", (1,), fallback=False)
     trainer = on_charts("parser", arguments(tmp_path, max_steps=1), rows, use=ChartUse("none"))
     trainer.train()
-    whole = on_charts("parser", arguments(tmp_path, max_steps=1), rows.select([0, 2, 3]), use=ChartUse("none"))
+    whole = on_charts(
+        "parser", arguments(tmp_path, max_steps=1), rows.select([0, 2, 3]), use=ChartUse("none")
+    )
     whole.train()
     assert losses_of(trainer)[0] == pytest.approx(losses_of(whole)[0] * 3 / 4, rel=1e-5)
     assert losses_of(trainer, "grad_norm")[0] == pytest.approx(

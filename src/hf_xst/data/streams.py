@@ -134,7 +134,7 @@ def _unzipped(stream: IO[bytes]) -> Iterator[bytes]:
         else:
             # No `yield from`: it would close the stream itself when a reader stops early.
             for line in buffered:
-                yield line  # noqa: UP028
+                yield line
     finally:
         if buffered is not stream:
             buffered.detach()  # or the caller's stream would be closed with the wrapper
