@@ -115,7 +115,8 @@ def test_what_conllu_has_no_column_for_goes_to_misc_and_comes_back():
 
 def test_json_lines_are_a_treebank(write):
     lines = (
-        '{"words": ["Ana", "Lu"], "ner_tags": ["B-PER", "I-PER"], "upos": ["PROPN", "PROPN"], "head": [0, 1], '
+        '{"words": ["Ana", "Lu"], "ner_tags": ["B-PER", "I-PER"], "upos": ["PROPN", "PROPN"], '
+        '"head": [0, 1], '
         '"deprel": ["root", "flat"], "text": "Ana Lu", "sent_id": "s", "scores": [1, 2], "note": null}\n\n'
         '{"tokens": ["Yes"], "ner_tags": ["O"]}\n'
     )
@@ -147,7 +148,7 @@ def test_broken_json_lines_are_named(write, line, message):
 
 def test_a_missing_file_of_json_lines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no file or folder gone.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"no file or folder gone\.jsonl"):
         load_treebank("gone.jsonl")
 
 

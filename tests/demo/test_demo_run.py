@@ -20,9 +20,8 @@ def test_a_tiny_run_compares_all_methods_and_repeats_in_no_time(tmp_path, capfd)
     arguments = DemoArguments(output=str(tmp_path), sentences=30, epochs=1, updates=3)
     scores = demo(arguments)
     assert set(scores) == {("A", "parser", TARGET), ("A", "tagger", TARGET)}
-    assert {"ensemble/majority", "ensemble/pool", "transferred/union", "transferred/pool"} <= set(
-        scores["A", "parser", TARGET]
-    )
+    methods = {"ensemble/majority", "ensemble/pool", "transferred/union", "transferred/pool"}
+    assert methods <= set(scores["A", "parser", TARGET])
     shown = capfd.readouterr().out
     assert "majority vote" in shown
     assert "root" in shown

@@ -133,7 +133,7 @@ def _unzipped(stream: IO[bytes]) -> Iterator[bytes]:
             yield from gzip.GzipFile(fileobj=buffered)
         else:
             # No `yield from`: it would close the stream itself when a reader stops early.
-            for line in buffered:
+            for line in buffered:  # noqa: UP028
                 yield line
     finally:
         if buffered is not stream:

@@ -38,7 +38,7 @@ def share_frozen(folder: Path, store: Path) -> None:
     if not names:
         return
     with safe_open(whole, framework="pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118: it is no mapping
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
     frozen = {name: tensor for name, tensor in tensors.items() if name in names}
     own = {name: tensor for name, tensor in tensors.items() if name not in names}
     kept = store / f"frozen-{_digest(frozen)}.safetensors"
