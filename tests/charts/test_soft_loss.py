@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.charts import soft_loss, threshold
-from hf_xst.charts.storage import from_ragged, narrowed, stored_log_probs, to_ragged, to_weights
+from hf_xst.charts.storage import from_ragged, narrowed, stored_log_probs, to_log_probs, to_ragged
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 LENGTHS = torch.tensor([3, 2])
@@ -28,7 +28,7 @@ def chains(seed: int):
 @pytest.mark.parametrize("make", [trees, chains])
 def test_it_is_the_expected_negative_log_probability(make):
     teacher, student = make(1), make(2)
-    found = soft_loss(student, teacher.group_view(teacher.marginals()))
+    found = soft_loss(student, teacher.group_view(teacher.scores))
     best = teacher.topk(60)
     expected = torch.zeros(2, dtype=torch.float64)
     mass = torch.zeros(2, dtype=torch.float64)
@@ -48,10 +48,10 @@ def test_it_is_the_expected_negative_log_probability(make):
 def test_its_gradient_is_the_difference_of_marginals_and_vanishes_at_the_teacher(make):
     teacher, student = make(3), make(4)
     leaf = student.scores.clone().requires_grad_()
-    soft_loss(student.with_scores(leaf), teacher.group_view(teacher.marginals())).sum().backward()
+    soft_loss(student.with_scores(leaf), teacher.group_view(teacher.scores)).sum().backward()
     torch.testing.assert_close(leaf.grad, student.marginals() - teacher.marginals())
     again = teacher.scores.clone().requires_grad_()
-    loss = soft_loss(teacher.with_scores(again), teacher.group_view(teacher.marginals()))
+    loss = soft_loss(teacher.with_scores(again), teacher.group_view(teacher.scores))
     loss.sum().backward()
     torch.testing.assert_close(again.grad, torch.zeros_like(again), atol=1e-12, rtol=0)
     torch.testing.assert_close(loss.detach(), teacher.entropy())
@@ -60,9 +60,32 @@ def test_its_gradient_is_the_difference_of_marginals_and_vanishes_at_the_teacher
 def test_impossible_candidates_do_not_count_and_the_rest_is_normalised():
     scores = torch.tensor([[[0.0, 1.0, -torch.inf]]], dtype=torch.float64)
     distribution = IndependentGroups(scores)
-    found = soft_loss(distribution, torch.tensor([[[0.2, 0.2, 0.6]]]))
+    found = soft_loss(distribution, torch.tensor([[[0.2, 0.2, 0.6]]]).log())
     log_probs = scores.log_softmax(-1)[0, 0]
     torch.testing.assert_close(found, -(log_probs[:1] + log_probs[1:2]) / 2)
+
+
+def test_pooled_probabilities_that_no_distribution_has_leave_it_bounded():
+    # Each of two words is said to hang from the other almost surely: no tree has both arcs.
+    log_probs = torch.full((1, 3, 3, 1), -20.0, dtype=torch.float64)
+    log_probs[0, 1, 2] = log_probs[0, 2, 1] = -1e-3
+    pooled = DependencyTreeCRF(log_probs)
+    scores = torch.zeros_like(log_probs)
+    losses = []
+    for size in (0.0, 1.0, 10.0, 100.0):
+        scores[0, 1, 2] = scores[0, 2, 1] = size
+        losses.append(float(soft_loss(DependencyTreeCRF(scores.clone()), pooled.group_view(log_probs))))
+    assert min(losses) >= float(pooled.entropy()) - 1e-9
+
+
+def test_a_pool_without_any_structure_has_no_say():
+    nothing = torch.full((2, 3, 8), -torch.inf, dtype=torch.float64)
+    leaf = trees(0).scores.clone().requires_grad_()
+    loss = soft_loss(trees(0).with_scores(leaf), nothing)
+    loss.sum().backward()
+    assert loss.tolist() == [0.0, 0.0]
+    assert not bool(leaf.grad.isnan().any())
+    assert float(leaf.grad.abs().sum()) == 0
 
 
 def test_another_shape_is_refused():
@@ -81,9 +104,7 @@ def test_narrowing_keeps_what_a_smaller_sigma_would_have_kept(seed, sigma):
     kept = torch.zeros_like(everything)
     chosen = triples[narrowed(triples, stored, sigma)]
     kept[chosen[:, 0], chosen[:, 1], chosen[:, 2]] = True
-    assert torch.equal(
-        kept, threshold(to_weights(triples, stored.exp(), everything).log(), sigma, everything)
-    )
+    assert torch.equal(kept, threshold(to_log_probs(triples, stored, everything), sigma, everything))
 
 
 def test_charts_without_log_probabilities_are_named():

@@ -444,7 +444,7 @@ ERRORS = [
     ("train-source {one} {vec} --split train[:0]", "holds no sentence: the whole part has 10"),
     ("train-source {one} {vec} --split train[a]", "cannot read the split 'train[a]'"),
     ("train-source {one} {vec} --model context_layer=1", "no setting 'context_layer'; is context_layers"),
-    ("train-source {one} {vec} --model column=xpos --task tagger", "column=xpos: prepared rows have"),
+    ("train-source {one} {vec} --model column=xpos --task tagger", "no word has a label in xpos"),
     ("train-source {one} {vec} --trainer warmup=1", "no setting 'warmup'"),
     ("train-source {vec} --treebank {here}/none.conllu", "no file or folder"),
     ("build-charts {text} --sources a@b@c", "cannot read the source 'a@b@c'"),

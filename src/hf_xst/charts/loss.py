@@ -1,7 +1,7 @@
 """Training objectives: minus the log-probability of a chart, and distillation.
 
-The former is equation 1 of Kurniawan et al. (2021); the latter, the cross-entropy against pooled marginals
-themselves, is teacher-student learning as of Wu et al. (2020).
+The former is equation 1 of Kurniawan et al. (2021); the latter, the cross-entropy against the pool,
+is teacher-student learning as of Wu et al. (2020).
 """
 
 from __future__ import annotations
@@ -32,26 +32,33 @@ def chart_loss(distribution: Structure, chart: Tensor) -> Tensor:
     return -distribution.log_mass(distribution.part_view(chart.bool()))
 
 
-def soft_loss(distribution: Structure, marginals: Tensor) -> Tensor:
-    """Return the cross-entropy of the distribution against pooled marginals, for each sentence.
+def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
+    """Return the cross-entropy of the distribution against a pool, for each sentence.
 
-    Candidates that the distribution cannot use do not count; what is left of a group is normalised.
+    The pool is the distribution over structures in which a structure's probability is in proportion to the
+    product of its candidates' pooled probabilities. Its marginals are taken, not the pooled probabilities
+    themselves: these were normalised group by group, so that no distribution over structures need have them,
+    and a loss against them has no lower bound.
 
     Args:
         distribution: the model's distribution over the structures of B sentences.
-        marginals: (B, G, C), not negative; groups without any mass have no say.
+        log_probs: (B, G, C), pooled log-probabilities; -inf where a candidate has none.
 
     Returns:
-        (B,) in nats. It is at least the entropy of the best such distribution, not 0.
+        (B,) in nats, at least the pool's entropy; 0 where the pool has no structure. Candidates that the
+        distribution cannot use do not count.
 
     Raises:
         ValueError: the shape is not that of the distribution's groups.
     """
-    possible = distribution.valid & (distribution.group_view(distribution.scores.detach()) > -torch.inf)
-    if tuple(marginals.shape) != tuple(possible.shape):
+    expected = tuple(distribution.valid.shape)
+    if tuple(log_probs.shape) != expected:
         raise ValueError(
-            f"the marginals have shape {tuple(marginals.shape)}; expected (B, G, C) = {tuple(possible.shape)}"
+            f"the log-probabilities have shape {tuple(log_probs.shape)}; expected (B, G, C) = {expected}"
         )
-    kept = torch.where(possible, marginals.double(), 0.0)
-    total = kept.sum(-1, keepdim=True)
-    return distribution.cross_entropy(kept / total.masked_fill(total == 0, 1.0))
+    possible = distribution.valid & (distribution.group_view(distribution.scores.detach()) > -torch.inf)
+    scores = torch.where(possible, log_probs.detach(), -torch.inf).to(distribution.scores.dtype)
+    pool = distribution.with_scores(distribution.part_view(scores))
+    empty = pool.log_partition() == -torch.inf
+    losses = distribution.cross_entropy(pool.group_view(pool.marginals()))
+    return torch.where(empty, 0.0, losses)

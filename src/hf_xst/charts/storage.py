@@ -85,13 +85,13 @@ def to_mask(triples: Tensor, like: Tensor) -> Tensor:
     return mask
 
 
-def to_weights(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
-    """Put values at triples (K, 3), which do not repeat: (B, G, C) in the shape of `like`, 0 elsewhere.
+def to_log_probs(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
+    """Put values at triples (K, 3), which do not repeat: (B, G, C) in the shape of `like`, -inf elsewhere.
 
     Triples whose candidate is negative (a label that is not there) are left out.
     """
     there = triples[:, 2] >= 0
-    found = torch.zeros(like.shape, dtype=values.dtype, device=like.device)
+    found = torch.full(like.shape, -torch.inf, dtype=values.dtype, device=like.device)
     found[triples[there, 0], triples[there, 1], triples[there, 2]] = values[there]
     return found
 

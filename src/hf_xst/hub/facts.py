@@ -28,7 +28,7 @@ _SETTINGS = {
     "faulty": "faulty gold",
     "best": "whose best structures join the charts",
     "sigma": "mass that the charts were narrowed to",
-    "soft": "share of the loss against the pooled marginals",
+    "soft": "share of the loss against the pool itself",
     "train_words": "word vectors trained",
     "encoder_layers": "layers kept of the encoder",
     "model": "configuration",

@@ -145,7 +145,7 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "Narrow the charts to this mass (of charts made with --keep_log_probs and a larger sigma)."
     )
     soft: float = option(
-        "Share of the loss that is the cross-entropy against the pooled marginals (needs --keep_log_probs); "
+        "Share of the loss that is the cross-entropy against the pool itself (needs --keep_log_probs); "
         "the rest is the chart loss.",
         0.0,
     )

@@ -57,8 +57,8 @@ class ChartUse:
     Args:
         best: which best structures join the chart: each source's (as published), the pool's alone, or none.
         sigma: keep only the likeliest stored candidates of each group, up to this mass; all if not given.
-        soft: share of the loss that is the cross-entropy against the pooled marginals themselves
-            (distillation); the rest is the chart loss.
+        soft: share of the loss that is the cross-entropy against the pool itself (distillation); the rest is
+            the chart loss.
 
     Raises:
         ValueError: a value is out of range.
@@ -122,7 +122,7 @@ class ChartCollator(Collator):
 
         That is `chart` (K, 3) and `fallback` (K', 3) as triples, `units` (B,), one each, and `sent_ids`. The
         fallback is the pool's best structure, for sentences whose chart holds none. For a soft loss there are
-        `soft` (K, 3) and `soft_probs` (K,) as well.
+        `soft` (K, 3) and `soft_log_probs` (K,) as well.
 
         Raises:
             ValueError: a sentence's words are not those that its chart was made for, or pooled
@@ -148,7 +148,7 @@ class ChartCollator(Collator):
         if self.use.needs_log_probs:
             log_probs = stored_log_probs(rows)
             if self.use.soft > 0:
-                found = {"soft": self._moved(stored), "soft_probs": log_probs.exp()}
+                found = {"soft": self._moved(stored), "soft_log_probs": log_probs}
             if self.use.sigma is not None:
                 kept = stored[narrowed(stored, log_probs, self.use.sigma)]
         triples = [kept]

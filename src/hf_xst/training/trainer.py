@@ -22,7 +22,7 @@ from hf_xst.numerics import denormals_flushed
 from .batches import BucketSampler, Filled, sentence_lengths
 from .collation import Collator
 
-_NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_probs", "sent_ids")
+_NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
 # A column with this prefix holds the gold of an input column that predictions have replaced.
 GOLD = "gold_"
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from transformers import TrainingArguments
 
 from hf_xst.charts import chart_loss, soft_loss
-from hf_xst.charts.storage import to_mask, to_weights
+from hf_xst.charts.storage import to_log_probs, to_mask
 from hf_xst.models.base import StructuredModel, StructuredOutput
 from hf_xst.structures.base import Structure
 
@@ -30,7 +30,7 @@ NAMED = 10
 class ChartTrainer(StructuredTrainer):
     """Train a model on charts: mean over sentences of log Z - log Z(chart), plus the pull to the start.
 
-    A share of the loss may be the cross-entropy against the pooled marginals instead, see `ChartUse`.
+    A share of the loss may be the cross-entropy against the pool instead, see `ChartUse`.
     A sentence whose chart holds no structure of the model's space is trained on the pool's best structure
     instead, and counted: see `empty_charts` and `empty_sentences`.
 
@@ -82,9 +82,8 @@ class ChartTrainer(StructuredTrainer):
         distribution = self.bare_model.distribution(output)
         if self._soft == 0:
             return self._chart_losses(distribution, inputs)
-        soft = soft_loss(
-            distribution, to_weights(inputs["soft"], inputs["soft_probs"], like=distribution.valid)
-        )
+        pooled = to_log_probs(inputs["soft"], inputs["soft_log_probs"], like=distribution.valid)
+        soft = soft_loss(distribution, pooled)
         if self._soft == 1:
             return soft
         return self._soft * soft + (1 - self._soft) * self._chart_losses(distribution, inputs)

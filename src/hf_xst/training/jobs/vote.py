@@ -23,6 +23,7 @@ from hf_xst.data import write_conllu
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
+from hf_xst.numerics import NEGATIVE_INFINITY
 from hf_xst.structures.base import Structure
 
 from ..arguments import VoteArguments
@@ -141,7 +142,9 @@ def _opinion(
 def _decoding(opinion: Opinion) -> Callable[[list[Structure]], Any]:
     def choose(distributions: list[Structure]) -> Any:
         first = distributions[0]
-        pooled = opinion(stacked_log_marginals(distributions), first.valid)
+        marginals = stacked_log_marginals(distributions)
+        # A floor must not make possible what no source holds possible.
+        pooled = opinion(marginals, (marginals > NEGATIVE_INFINITY).any(0))
         return first.with_scores(first.part_view(pooled)).best()
 
     return choose
