@@ -227,6 +227,8 @@ class BlockCells(Block):
 
         content = self.content(target, "dev", "test", settings=settings, seed=seed)
         content |= {"fresh": method.fresh, "upos": method.upos, "model": dict(method.model)}
+        if settings.get("soft"):
+            content["soft_loss"] = "against the pool's own marginals"  # once against probabilities by group
         needs = self.needs(
             target, self.cell_name(target, "charts", plan), *self.annotator_cells(target, method.upos)
         )
