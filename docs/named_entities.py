@@ -1,7 +1,7 @@
 """Named entities for a language that has no labels: invented text, the commands, and what they reach.
 
 `python docs/named_entities.py FOLDER` writes the data of `docs/named_entities.md` into a folder and runs its
-commands there, which takes about two minutes on two cores.
+commands there, which takes about a minute on two cores.
 """
 
 from __future__ import annotations
