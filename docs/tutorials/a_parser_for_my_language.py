@@ -1,7 +1,7 @@
 """A tagger and a parser for a language without labels, from running text.
 
-`python THIS_FILE [FOLDER [SENTENCES]]` runs it. The language is an invented one, so nothing is downloaded; put
-your own files and source models in its place. With 600 sentences it takes a few minutes on two cores.
+`python THIS_FILE [FOLDER [SENTENCES]]` runs it. The language is an invented one, so nothing is downloaded;
+put your own files and source models in its place. With 600 sentences it takes a few minutes on two cores.
 """
 
 from __future__ import annotations

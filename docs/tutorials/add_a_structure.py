@@ -1,8 +1,8 @@
 """A structure of your own: `python THIS_FILE`.
 
-Pooling, charts and loss know nothing of trees or tags. Whatever gives a log-partition, a best structure and a
-view of its parts as groups of candidates, of which every structure uses one each, can be pooled and trained on.
-The smallest such thing is a free choice in each group.
+Pooling, charts and loss know nothing of trees or tags. Whatever gives a log-partition, a best structure and
+a view of its parts as groups of candidates, of which every structure uses one each, can be pooled and trained
+on. The smallest such thing is a free choice in each group.
 """
 
 from __future__ import annotations

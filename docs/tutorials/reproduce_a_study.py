@@ -1,8 +1,9 @@
 """A study of your own, resumable, with its report: `python THIS_FILE [FOLDER [SENTENCES]]`.
 
-The same steps with `configs/full.yaml` and the real treebanks make the paper's tables again. A study is a graph
-of cells (source model, charts, transferred model, scores), each kept as one JSON file under a key of all that it
-depends on; whatever is killed goes on where it stopped, and the report needs the JSON files alone.
+The same steps with `configs/full.yaml` and the real treebanks make the paper's tables again. A study is a
+graph of cells (source model, charts, transferred model, scores), each kept as one JSON file under a key of
+all that it depends on; whatever is killed goes on where it stopped, and the
+report needs the JSON files alone.
 """
 
 from __future__ import annotations

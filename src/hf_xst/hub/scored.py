@@ -20,6 +20,7 @@ METRICS = {
     "uas": ("uas", "UAS without punctuation"),
     "las_punct": ("las", "LAS, all words"),
     "uas_punct": ("uas", "UAS, all words"),
+    "f1": ("f1", "F1 of spans"),
     "accuracy": ("accuracy", "accuracy"),
 }
 _BEFORE = "eval_"  # what the Trainer puts before the names of scores

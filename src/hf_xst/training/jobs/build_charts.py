@@ -74,6 +74,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     provenance |= {
         "sentences": note.split(": ", 1)[-1],
         "text": _text_facts(arguments),
+        "label_settings": first.label_settings,
         "counts": asdict(counts),
         "versions": package_versions(),
     }
