@@ -60,8 +60,9 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
     pool = SourcePool(models, joint_names(list(models.values())))
-    columns = next(iter(models.values())).columns
-    if arguments.tagger is not None and columns == ("upos",):
+    model = next(iter(models.values()))
+    columns = model.columns
+    if arguments.tagger is not None and columns == (model.annotation_column,):
         raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")
     gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, columns)
     say(note)
