@@ -140,7 +140,8 @@ def describe(arc: Arc, words: Sequence[str]) -> str:
     """Say an arc in words."""
     head = words[arc.head - 1] if arc.head else "the root"
     said = [part for part in (arc.note, arc.look.name if not arc.note else "") if part]
-    return f"{words[arc.dependent - 1]} is {arc.label} of {head}" + (f" ({', '.join(said)})" if said else "")
+    relation = f"is {arc.label} of" if arc.label else "hangs from"
+    return f"{words[arc.dependent - 1]} {relation} {head}" + (f" ({', '.join(said)})" if said else "")
 
 
 class _Sketch:
