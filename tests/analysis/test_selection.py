@@ -13,7 +13,13 @@ from small import gold, model_of, unlabelled
 
 from hf_xst.analysis import rank_correlations, rank_sources, select_sources
 from hf_xst.training.opinions import SourceBatch
-from hf_xst.training.selection import MEASURES, SourceMeasures
+from hf_xst.training.selection import (
+    AGREEMENT_POWER,
+    MEASURES,
+    SourceMeasures,
+    agreement_weights,
+    measure_sources,
+)
 from hf_xst.training.sources import SourcePool
 
 FLOOR = 1e-6
@@ -125,6 +131,22 @@ def test_the_stranger_is_chosen_last(pool):
         == select_sources(pool, rows, 4, "divergence")[:2]
     )
     assert select_sources(pool, list(rows), 2) == chosen[:2]
+
+
+def test_weights_without_labels_leave_the_stranger_little(pool):
+    rows = unlabelled(gold((3, 2, 5, 4)))
+    measures = measure_sources(pool, rows, batch_words=4)
+    weights = agreement_weights(measures)
+    assert sum(weights.values()) == pytest.approx(1)
+    assert min(weights, key=weights.get) == "m1"
+    ratio = measures["m1"]["agreement"] / measures["m0"]["agreement"]
+    assert weights["m1"] / weights["m0"] == pytest.approx(ratio**AGREEMENT_POWER)
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan])
+def test_weights_are_equal_where_agreement_says_nothing(value):
+    found = {"a": {"agreement": value}, "b": {"agreement": value}}
+    assert agreement_weights(found) == {"a": 0.5, "b": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_charts(
         BuildChartsArguments(
             output=str(folder / "charts"),
+            recipe="published",
             sources=[str(folder / "m1"), str(folder / "m2")],
             text=str(folder / "all.conllu"),
             vectors=str(folder / "tiny.vec"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -92,6 +93,34 @@ def test_parsers_may_read_the_tags_of_transferred_taggers_and_sources_may_be_cho
     charts = results[f"{where}/charts/pool"]
     assert charts["start"] == results[f"{where}/selection"]["chosen"][0]
     assert results[f"{where}/transferred/pool/42"]["start"] == charts["start"]
+
+
+@pytest.mark.slow
+def test_a_plan_may_choose_and_weigh_sources_and_start_without_labels(tmp_path, languages):
+    data, names = languages
+    plans = {"two": {"select": 2, "start": "best", "weights": "agreement", **WIDE}}
+    study = small_study(
+        data,
+        names,
+        tasks={"tagger": {}},
+        published=False,
+        labelled=0,
+        describe=False,
+        rules=["pool"],
+        targets={"other": _target(names[1])},
+        charts=plans,
+        methods={"two": {}},
+    )
+    results = Graph(study.cells(), tmp_path).run()
+    order = results["A/tagger/other/selection"]["chosen"]
+    assert len(order) == 3
+    assert results["A/tagger/other/charts/two"]["start"] == order[0]
+    provenance = json.loads((tmp_path / "work/A/tagger/other/charts/two/provenance.json").read_text())
+    assert [source["name"] for source in provenance["sources"]] == [
+        name for name in names if name in order[:2]
+    ]
+    assert set(provenance["weights"]) == set(order[:2])
+    assert sum(provenance["weights"].values()) == pytest.approx(1)
 
 
 def _target(name: str) -> dict[str, str]:

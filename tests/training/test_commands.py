@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     assert run("train-source", "--task", "tagger", "--output", folder / "tags", *here, "--model", *SIZES) == 0
     sources = ["--sources", folder / "one", f"other={folder / 'two'}"]
     text = ["--treebank", f"train={folder}/test.conllu", "--vectors", folder / "one.target.vec"]
-    assert run("build-charts", "--output", folder / "charts", *sources, *text) == 0
+    as_published = ["--recipe", "published"]
+    assert run("build-charts", "--output", folder / "charts", *sources, *text, *as_published) == 0
     return SimpleNamespace(folder=folder, one=one, sources=sources, text=text, here=here)
 
 
@@ -157,7 +159,7 @@ def test_charts_are_made_once_and_other_ones_elsewhere(world, tmp_path, capsys):
     folder = world.folder / "charts"
     files = sorted((folder / "data").iterdir())
     before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in files]
-    make = ["build-charts", *world.sources, *world.text]
+    make = ["build-charts", *world.sources, *world.text, "--recipe", "published"]
     assert run(*make, "--output", folder) == 0
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in files] == before
     assert run(*make, "--output", folder, "--sigma", "0.5", "--floor", 0) == 1
@@ -175,6 +177,7 @@ def test_unlabelled_text_predicted_tags_and_all_labels(world, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("w1 w2 w3\n\nw4\n")
     words = ["build-charts", *world.sources, "--text", text, "--vectors", world.folder / "one.target.vec"]
+    words += ["--recipe", "published"]
     assert (
         run(*words, "--output", tmp_path / "o", "--tagger", world.folder / "tags", "--labels", "union") == 0
     )
@@ -189,6 +192,51 @@ def test_unlabelled_text_predicted_tags_and_all_labels(world, tmp_path):
     moved += ["--vectors", world.folder / "one.target.vec"]
     assert run(*moved, "--output", tmp_path / "m") == 0
     assert AutoModel.from_pretrained(tmp_path / "m").names == [*RELATIONS, "vocative"]
+
+
+def test_the_recommended_recipe_goes_from_charts_to_training(world, tmp_path, capsys):
+    charts, moved = tmp_path / "charts", tmp_path / "moved"
+    assert run("build-charts", "--output", charts, *world.sources, *world.text) == 0
+    rows, provenance = load_charts(str(charts))
+    assert provenance["recipe"] == "recommended"
+    assert (provenance["sigma"], provenance["keep_log_probs"]) == (0.999, True)
+    assert sum(provenance["weights"].values()) == pytest.approx(1)
+    told = capsys.readouterr().err
+    order = re.search(r"agreement with the pool of the others: (\w+) ([0-9.]+), (\w+) ([0-9.]+)", told)
+    assert order is not None
+    assert float(order[2]) >= float(order[4])
+    assert provenance["start"] == order[1]
+    assert f"training is to start from {order[1]}" in told
+    # Without a start, training begins from the one that the charts were made for.
+    transfer = ["transfer", "--charts", charts, "--updates", 2, "--batch-size", 4]
+    assert run(*transfer, "--vectors", world.folder / "one.target.vec", "--output", moved) == 0
+    assert f"starting from {order[1]}, which the charts were made for" in capsys.readouterr().err
+    assert results(moved)["use"] == {"best": "pool", "sigma": 0.95, "soft": 0.5}
+    # What is told wins over the recipe.
+    words = ["--vectors", world.folder / "one.target.vec", "--output", tmp_path / "told", "--soft", 0]
+    assert run(*transfer, *words, "--best", "sources") == 0
+    assert results(tmp_path / "told")["use"] == {"best": "sources", "sigma": 0.95, "soft": 0.0}
+    assert len(rows) == 8
+
+
+def test_charts_of_others_that_do_not_tell_where_the_start_is(world, tmp_path, capsys):
+    shutil.copytree(world.folder / "charts", tmp_path / "charts", ignore=shutil.ignore_patterns("run"))
+    words = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m"]
+    assert run(*words, "--vectors", world.folder / "one.target.vec") == 1
+    assert (
+        "are for a start called one, and they do not tell where it is: give --start"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_union_and_uniform_weights_are_as_published(world, tmp_path):
+    words = ["build-charts", *world.sources, *world.text]
+    assert run(*words, "--rule", "union", "--output", tmp_path / "union") == 0
+    _, union = load_charts(str(tmp_path / "union"))
+    assert (union["recipe"], union["sigma"], union["keep_log_probs"]) == ("published", 0.95, False)
+    assert run(*words, "--weights", "uniform", "--start", "other", "--output", tmp_path / "even") == 0
+    _, even = load_charts(str(tmp_path / "even"))
+    assert (even["recipe"], even["weights"], even["start"]) == ("recommended", None, "other")
 
 
 def transferring(world, output: Path, *words: object) -> list[object]:

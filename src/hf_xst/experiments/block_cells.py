@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ class BlockCells(Block):
     def target(self, target: str) -> Iterator[Cell]:
         """Give all cells of a target."""
         study = self.study
-        if study.select or any(plan.start == "best" for plan in study.plans.values()):
+        if study.select or any(plan.ranked for plan in study.plans.values()):
             yield self.selection(target)
         if study.labelled:
             yield self.weights(target)
@@ -160,23 +159,28 @@ class BlockCells(Block):
         added = [
             self.cell_name(target, "transferred", method, str(self.study.seeds[0])) for method in plan.add
         ]
-        ranked = [self.cell_name(target, "selection")] if plan.start == "best" else []
+        ranked = [self.cell_name(target, "selection")] if plan.ranked else []
 
         def run(work: Path, results: Results) -> Results:
             place = self.place(work, target, plan.upos)
             codes = list(plan.sources or self.chosen(target, results))
-            start = results[ranked[0]]["chosen"][0] if ranked else plan.start or self.study.start
+            start = plan.start or self.study.start
+            if ranked:
+                order = [code for code in results[ranked[0]]["chosen"] if code in codes]
+                codes = [code for code in codes if code in order[: plan.select]]
+                start = order[0] if start == "best" else start
             provenance = build_charts(
                 BuildChartsArguments(
                     output=str(work),
                     seed=self.study.seeds[0],
+                    recipe="published",  # what a study's plans do not name is as published
                     sources=[
                         *place.named(codes),
                         *(f"{path.split('/')[-2]}={place.root / path}" for path in added),
                     ],
                     start=start if start in codes else codes[0],
                     rule=plan.rule,  # type: ignore[arg-type]
-                    weights=str(place.root / learned[0] / WEIGHTS_FILE) if learned else None,
+                    weights=str(place.root / learned[0] / WEIGHTS_FILE) if learned else plan.weights,
                     treebank=place.treebanks["text"],
                     split=plan.text_split or place.splits["text"],
                     tagger=place.annotator,
@@ -189,7 +193,7 @@ class BlockCells(Block):
             }
 
         content = self.content(
-            target, "text", plan=dataclasses.asdict(plan), sigma=self.study.sigma, start=self.study.start
+            target, "text", plan=plan.content, sigma=self.study.sigma, start=self.study.start
         )
         needs = self.needs(target, *learned, *added, *ranked, *self.annotator_cells(target, plan.upos))
         return Cell(self.cell_name(target, "charts", name), run, content, needs)

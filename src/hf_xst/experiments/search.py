@@ -20,11 +20,11 @@ from transformers import PrinterCallback, set_seed
 from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.training.arguments import TransferArguments, option
-from hf_xst.training.collation import ChartUse
 from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.build_charts import load_charts
-from hf_xst.training.jobs.transfer import development_part, starting_model, updates_of
+from hf_xst.training.jobs.transfer import development_part, starting_model, updates_of, with_start
 from hf_xst.training.loop import kept_states, training_arguments
+from hf_xst.training.recipes import chart_use, recipe_of
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.sentences import read_word_vectors
 
@@ -172,6 +172,7 @@ def _trainer(
 ) -> TrialTrainer:
     set_seed(arguments.seed)
     vectors = read_word_vectors(arguments)
+    arguments = with_start(arguments, dict(provenance))
     model = starting_model(arguments, dict(provenance), vectors)
     if arguments.train_words:
         model.train_word_vectors()
@@ -199,7 +200,7 @@ def _trainer(
         l2=1.0 if searched_pull else arguments.l2 or 0.0,
         eval_dataset=dev,
         states=kept_states(model, arguments, [charts, dev]),
-        use=ChartUse(arguments.best, arguments.sigma, arguments.soft),
+        use=chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft),
         model_init=restarted(model),
     )
     trainer.remove_callback(PrinterCallback)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ class ChartPlan:
 
     Args:
         rule: see `hf_xst.training.building.ChartSettings`.
-        weights: `learned` takes the weights of the target's `weights` cell.
+        weights: `learned` takes the weights of the target's `weights` cell, `agreement` those that need no
+            labels (see `build_charts`).
         sources: only these sources; all of the target's by default.
+        select: only so many sources, those that agree best with the others, without labels.
         start: the source that training starts from, in the place of the study's; `best` takes the one that
             agrees best with the others.
         add: methods whose target models join the sources (another round of pooling).
@@ -37,11 +39,22 @@ class ChartPlan:
     rule: str = "pool"
     weights: str | None = None
     sources: Sequence[str] | None = None
+    select: int | None = None
     start: str | None = None
     add: Sequence[str] = ()
     text_split: str | None = None
     upos: str | None = None
     build: Settings = field(default_factory=dict)
+
+    @property
+    def ranked(self) -> bool:
+        """Say whether the charts depend on how well the sources agree."""
+        return self.start == "best" or self.select is not None
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What charts depend on; settings that came later count where they are given."""
+        return {key: value for key, value in asdict(self).items() if key != "select" or value}
 
 
 @dataclass(frozen=True, kw_only=True)

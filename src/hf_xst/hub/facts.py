@@ -200,7 +200,7 @@ class Facts:
     @property
     def settings(self) -> list[tuple[str, Any]]:
         """Settings of training that are recorded, by name."""
-        run = self.records.run
+        run = self.records.run | (self.records.results.get("use") or {})  # what a recipe has filled in
         found: list[tuple[str, Any]] = []
         if self.records.kind in ("source", "transferred"):
             found = [("updates done", self.records.results.get("updates"))]

@@ -98,7 +98,17 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     """Make charts for unlabelled sentences from source models."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    start: str | None = option("Name of the source that training will start from; the first one without it.")
+    recipe: Literal["recommended", "published"] = option(
+        "What holds where nothing else is told, here and in transfer: `published` is the paper's method; "
+        "`recommended` starts from the source that agrees best with the others, weighs sources by agreement, "
+        "takes longer sentences, and stores the pool itself, which is half of the loss. With --rule union or "
+        "linear: published.",
+        "recommended",
+    )
+    start: str | None = option(
+        "Name of the source that training will start from; without it the one that agrees best with the "
+        "others (published: the first one)."
+    )
     select: int | None = option("Use only so many of the sources: those that suit the text best.")
     select_by: Literal["agreement", "divergence", "entropy", "chart_size"] = option(
         "What sources are chosen by, without labels: agreement with the pool of the others, that pool's "
@@ -109,13 +119,21 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     rule: Literal["pool", "union", "linear"] = option(
         "Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool"
     )
-    sigma: float = option("Probability mass that is kept of each group of candidates.", 0.95)
-    floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
-    weights: str | None = option("YAML file with a weight for each source by name; uniform without it.")
-    max_length: int | None = option(
-        "Longest sentence, added tokens counted; 30 (parser) or 60 (tagger) without it."
+    sigma: float | None = option(
+        "Probability mass that is kept of each group of candidates; 0.999, of which transfer takes 0.95 "
+        "(published: 0.95)."
     )
-    keep_log_probs: bool = option("Also store the pooled log-probabilities of the kept candidates.", False)
+    floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
+    weights: str | None = option(
+        "YAML file with a weight for each source by name; `agreement` (recommended): weights that need no "
+        "labels, larger for sources that agree with the pool of the others; or `uniform` (published)."
+    )
+    max_length: int | None = option(
+        "Longest sentence, added tokens counted; 60 without it (published: 30 for parsers)."
+    )
+    keep_log_probs: bool | None = option(
+        "Also store the pooled log-probabilities of the kept candidates (published: no)."
+    )
     temperature: float = option(
         "Divide each source's scores by this before its marginals are taken; above 1 it softens them.", 1.0
     )
@@ -127,7 +145,10 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     """Train a target model on charts."""
 
     charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
-    start: str = required("The starting model (folder or Hub id), or `none` for a fresh one (--l2 0).")
+    start: str | None = option(
+        "The starting model (folder or Hub id); without it the source that the charts were made for; "
+        "`none` for a fresh one (--l2 0)."
+    )
     start_revision: str | None = option("Revision of the start on the Hub.")
     like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
     encoder: str | None = option(
@@ -137,17 +158,17 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "Strength of the pull to the starting parameters; without it the published one."
     )
     train_words: bool = option("Also train the word vectors, as published.", False)
-    best: Literal["sources", "pool", "none"] = option(
-        "Whose best structures join the charts: each source's (as published), the pool's, or nobody's.",
-        "sources",
+    best: Literal["sources", "pool", "none"] | None = option(
+        "Whose best structures join the charts: each source's (published), the pool's (recommended), or "
+        "nobody's. This and the next two are by default as in the recipe that the charts were made by."
     )
     sigma: float | None = option(
-        "Narrow the charts to this mass (of charts made with --keep_log_probs and a larger sigma)."
+        "Narrow the charts to this mass, for charts made with --keep_log_probs and a larger sigma "
+        "(recommended: 0.95; published: not at all)."
     )
-    soft: float = option(
+    soft: float | None = option(
         "Share of the loss that is the cross-entropy against the pool itself (needs --keep_log_probs); "
-        "the rest is the chart loss.",
-        0.0,
+        "the rest is the chart loss (recommended: 0.5; published: 0)."
     )
     epochs: float | None = option("Passes over the charts, in the place of --updates.")
     updates: int | None = option("Number of updates.", 800)

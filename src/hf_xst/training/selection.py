@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -26,6 +27,8 @@ MEASURES = {"agreement": 1, "divergence": -1, "entropy": -1, "chart_size": -1}
 """The label-free measures, and whether more (1) or less (-1) of them speaks for a source."""
 SELECTION_SENTENCES = 300
 """So many sentences are enough to compare sources on."""
+AGREEMENT_POWER = 4
+"""Pool weights are in proportion to this power of the agreement: who is far from all others counts little."""
 
 
 @dataclass
@@ -130,15 +133,60 @@ def rank_sources(found: Mapping[str, Mapping[str, float | None]], measure: str =
     return sorted(found, key=worth, reverse=True)
 
 
+def agreement_weights(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Weigh sources without labels: in proportion to `AGREEMENT_POWER` of their agreement with the others.
+
+    Args:
+        found: measures by source, see `SourceMeasures.result`.
+
+    Returns:
+        Weights by source that sum to 1; equal ones where no source agrees with any other.
+    """
+    powers = {name: max(measures["agreement"], 0.0) ** AGREEMENT_POWER for name, measures in found.items()}
+    total = sum(powers.values())
+    if math.isnan(total) or total <= 0:
+        return dict.fromkeys(found, 1 / len(found))
+    return {name: power / total for name, power in powers.items()}
+
+
+def measure_sources(
+    pool: SourcePool,
+    rows: Dataset | Sequence[Row],
+    *,
+    sigma: float = 0.95,
+    floor: float = 1e-9,
+    batch_words: int = BATCH_WORDS,
+) -> dict[str, dict[str, float]]:
+    """Take the label-free measures of all sources.
+
+    Args:
+        pool: the sources, over one alphabet.
+        rows: prepared rows; no gold is read.
+        sigma: mass kept in the charts whose size is measured.
+        floor: added to every marginal before the logarithm.
+        batch_words: see `hf_xst.training.inference`.
+
+    Returns:
+        See `SourceMeasures.result`.
+
+    Raises:
+        ValueError: there is no sentence.
+    """
+    measures = SourceMeasures([source.name for source in pool.sources], sigma, floor)
+
+    def visit(batch: list[Row]) -> None:
+        measures.add(SourceBatch.read(pool, batch))
+
+    for_each_batch(rows, visit, "comparing sources", batch_words)
+    return measures.result()
+
+
 def select_sources(
     pool: SourcePool,
     rows: Dataset | Sequence[Row],
     count: int,
     measure: str = "agreement",
-    *,
-    sigma: float = 0.95,
-    floor: float = 1e-9,
-    batch_words: int = BATCH_WORDS,
+    **settings: Any,
 ) -> list[str]:
     """Choose the sources that suit unlabelled sentences best.
 
@@ -147,9 +195,7 @@ def select_sources(
         rows: prepared rows; no gold is read.
         count: how many sources to choose.
         measure: one of `MEASURES`.
-        sigma: mass kept in the charts whose size is measured.
-        floor: added to every marginal before the logarithm.
-        batch_words: see `hf_xst.training.inference`.
+        settings: of `measure_sources`.
 
     Returns:
         The names of the chosen ones, best first.
@@ -161,13 +207,7 @@ def select_sources(
     if not 1 <= count <= len(names):
         raise ValueError(f"{count} sources are to be chosen of {len(names)}: {', '.join(names)}")
     _sign(measure)  # a wrong name is told before the work
-    measures = SourceMeasures(names, sigma, floor)
-
-    def visit(batch: list[Row]) -> None:
-        measures.add(SourceBatch.read(pool, batch))
-
-    for_each_batch(rows, visit, "comparing sources", batch_words)
-    return rank_sources(measures.result(), measure)[:count]
+    return rank_sources(measure_sources(pool, rows, **settings), measure)[:count]
 
 
 def _sign(measure: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from hf_xst.remote import HUB_ERRORS, located, reason
 from ..arguments import BuildChartsArguments
 from ..building import BuildCounts, ChartMaker, build_shards
 from ..chart_settings import ChartSettings
+from ..choosing import choose
 from ..defaults import PUBLISHED
 from ..frozen import shared_states as shared_states
+from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, UNIFORM, Recipe
 from ..runs import RunFolder, package_versions, say
-from ..selection import SELECTION_SENTENCES, select_sources
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
 
@@ -43,28 +44,23 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
-    settings = ChartSettings(
-        arguments.rule,
-        arguments.sigma,
-        arguments.floor,
-        read_weights(arguments.weights) if arguments.weights else None,
-        arguments.keep_log_probs,
-        arguments.temperature,
-    )
+    name = arguments.recipe if arguments.rule == "pool" else PUBLISHED_RECIPE
+    recipe = RECIPES[name]
+    settings = _settings(arguments, recipe)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    rows, note = _sentences(arguments, next(iter(models.values())), vectors)
-    chosen = _chosen(arguments, models, rows)
-    specs = [spec for spec in specs if spec.name in chosen]
+    rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
+    choice = choose(arguments, recipe, models, rows)
+    specs = [spec for spec in specs if spec.name in choice.names]
     models = {spec.name: models[spec.name] for spec in specs}
-    start = arguments.start or chosen[0]
-    if start not in models:
-        raise ValueError(f"--start is {start}, which is none of the sources: {', '.join(models)}")
-    first = models[start]
+    settings = settings if choice.weights is None else replace(settings, weights=choice.weights)
+    say(f"training is to start from {choice.start}")
+    first = models[choice.start]
     names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
     make = ChartMaker(SourcePool(models, names), settings)
-    provenance = _provenance(specs, models, start, names, settings, vectors, arguments)
+    provenance = _provenance(specs, models, choice.start, names, settings, vectors, arguments)
+    provenance |= {"recipe": name, "weights_by_agreement": choice.weights is not None}
     folder = RunFolder(arguments.output, arguments)
     counts = build_shards(
         rows, make, folder.path, _identity(provenance, models), batch_words=arguments.batch_words
@@ -82,26 +78,27 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     return provenance
 
 
+def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
+    keep = recipe.keep_log_probs if arguments.keep_log_probs is None else arguments.keep_log_probs
+    weights = arguments.weights or recipe.weights
+    return ChartSettings(
+        arguments.rule,
+        recipe.sigma if arguments.sigma is None else arguments.sigma,
+        arguments.floor,
+        None if weights in (AGREEMENT, UNIFORM) else read_weights(weights),
+        keep,
+        arguments.temperature,
+    )
+
+
 def _sentences(
-    arguments: BuildChartsArguments, model: StructuredModel, vectors: WordVectors | None
+    arguments: BuildChartsArguments, recipe: Recipe, model: StructuredModel, vectors: WordVectors | None
 ) -> tuple[Dataset, str]:
-    limit = arguments.max_length or PUBLISHED[model.config.model_type].target_length
+    published = PUBLISHED[model.config.model_type].target_length
+    limit = arguments.max_length or recipe.max_length or published
     rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
     say(note)
     return annotate(rows, arguments.tagger, vectors), note
-
-
-def _chosen(
-    arguments: BuildChartsArguments, models: Mapping[str, StructuredModel], rows: Dataset
-) -> list[str]:
-    """Return the names of the sources that are used, best first where they are chosen."""
-    if arguments.select is None:
-        return list(models)
-    some = rows.select(range(min(len(rows), SELECTION_SENTENCES)))
-    pool = SourcePool(models, joint_names(list(models.values())))
-    chosen = select_sources(pool, some, arguments.select, arguments.select_by)
-    say(f"chosen by {arguments.select_by}: {', '.join(chosen)} (of {', '.join(models)})")
-    return chosen
 
 
 def _text_facts(arguments: BuildChartsArguments) -> list[dict[str, Any]]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
+import yaml
 from datasets import Dataset
 from transformers import TrainingArguments, set_seed
 
@@ -17,11 +20,14 @@ from ..collation import ChartUse
 from ..defaults import PUBLISHED, kind_of
 from ..fresh import fresh_model
 from ..loop import kept_states, train_and_save, training_arguments
+from ..recipes import chart_use, recipe_of
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec, load_model
 from ..transfer import ChartTrainer
 from .build_charts import load_charts
+
+Arguments = TypeVar("Arguments", bound=TransferArguments)
 
 
 def transfer(arguments: TransferArguments) -> dict[str, Any]:
@@ -45,8 +51,9 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     if finished is not None:
         return finished
     set_seed(arguments.seed)
-    use = ChartUse(arguments.best, arguments.sigma, arguments.soft)
     charts, provenance = load_charts(arguments.charts)
+    use = chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft)
+    arguments = with_start(arguments, provenance)
     vectors = read_word_vectors(arguments)
     model = starting_model(arguments, provenance, vectors)
     l2 = _pull_strength(arguments, provenance)
@@ -68,8 +75,8 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     )
     folder.begin(is_main=settings.process_index == 0)
     train_and_save(trainer, folder)
-    results = _results(trainer, charts, l2, provenance)
-    if arguments.start != "none":
+    results = _results(trainer, charts, l2, use, provenance)
+    if arguments.start not in (None, "none"):
         path, revision = located(arguments.start, arguments.start_revision)
         results["start"] = {"id": SourceSpec("start", path).public_id(), "revision": revision}
     if dev is not None:
@@ -79,7 +86,9 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     return results
 
 
-def _results(trainer: ChartTrainer, charts: Dataset, l2: float, provenance: dict[str, Any]) -> dict[str, Any]:
+def _results(
+    trainer: ChartTrainer, charts: Dataset, l2: float, use: ChartUse, provenance: dict[str, Any]
+) -> dict[str, Any]:
     times, names = trainer.empty_sentences()
     if times:
         say(
@@ -93,6 +102,7 @@ def _results(trainer: ChartTrainer, charts: Dataset, l2: float, provenance: dict
         "empty_charts": times,
         "empty_chart_ids": names,
         "l2": l2,
+        "use": asdict(use),
         "charts": {key: value for key, value in provenance.items() if key != "names"},
     }
 
@@ -121,6 +131,34 @@ def updates_of(arguments: TransferArguments) -> int:
     return -1 if arguments.epochs is not None or arguments.updates is None else arguments.updates
 
 
+def with_start(arguments: Arguments, provenance: dict[str, Any]) -> Arguments:
+    """Fill the start in where it is not told: the source that the charts were made to start from.
+
+    A folder of charts made on this machine knows where it is; charts of others name it by its id.
+
+    Raises:
+        ValueError: it is not known where that source is.
+    """
+    if arguments.start is not None:
+        return arguments
+    name = provenance["start"]
+    given = Path(arguments.charts) / "run" / "config.yaml"
+    if given.is_file():
+        texts = yaml.safe_load(given.read_text(encoding="utf-8"))["sources"]
+        found = {spec.name: spec for spec in SourceSpec.parse_all(texts)}[name]
+        place, revision = found.path, found.revision
+    else:
+        source = next(source for source in provenance["sources"] if source["name"] == name)
+        place, revision = source["id"], source["revision"]
+    if place is None:
+        raise ValueError(
+            f"the charts {arguments.charts} are for a start called {name}, and they do not tell where it is: "
+            "give --start"
+        )
+    say(f"starting from {name}, which the charts were made for: {place}")
+    return replace(arguments, start=place, start_revision=arguments.start_revision or revision)
+
+
 def starting_model(
     arguments: TransferArguments, provenance: dict[str, Any], vectors: WordVectors | None
 ) -> StructuredModel:
@@ -129,7 +167,7 @@ def starting_model(
     Raises:
         ValueError: the charts and the start do not fit, or `--start none` lacks what it needs.
     """
-    if arguments.start != "none":
+    if arguments.start not in (None, "none"):
         model = load_model(arguments.start, arguments.start_revision, vectors)
     else:
         model = _fresh(arguments, provenance, vectors)

@@ -1,0 +1,82 @@
+"""Two ways from sources to a target model: as published, and the one that did best here (docs/results).
+
+A recipe says what holds where nothing else is told: `hf-xst build-charts` writes its name with the charts,
+and `hf-xst transfer` trains on charts as in the recipe that they were made by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .collation import Bests, ChartUse
+
+AGREEMENT, UNIFORM = "agreement", "uniform"  # in the place of a file of weights
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What building charts and training on them take where they are not told otherwise.
+
+    Args:
+        start_by_agreement: training starts from the source that agrees best with the others, else from the
+            first.
+        weights: `agreement` or `uniform`.
+        sigma: mass that is stored.
+        keep_log_probs: the pooled log-probabilities are stored as well.
+        max_length: longest sentence, added tokens counted; the published one of the task if not given.
+        use: what of a stored chart a model is trained on.
+    """
+
+    start_by_agreement: bool = False
+    weights: str = UNIFORM
+    sigma: float = 0.95
+    keep_log_probs: bool = False
+    max_length: int | None = None
+    use: ChartUse = ChartUse()
+
+
+PUBLISHED_RECIPE, RECOMMENDED = "published", "recommended"
+RECIPES: Mapping[str, Recipe] = {
+    PUBLISHED_RECIPE: Recipe(),
+    RECOMMENDED: Recipe(
+        start_by_agreement=True,
+        weights=AGREEMENT,
+        sigma=0.999,
+        keep_log_probs=True,
+        max_length=61,
+        use=ChartUse(best="pool", sigma=0.95, soft=0.5),
+    ),
+}
+
+
+def recipe_of(provenance: Mapping[str, Any]) -> str:
+    """Name the recipe that charts were made by; charts from before there were two are published ones."""
+    return str(provenance.get("recipe", PUBLISHED_RECIPE))
+
+
+def chart_use(
+    recipe: str, best: Bests | None = None, sigma: float | None = None, soft: float | None = None
+) -> ChartUse:
+    """Complete what is told of the use of charts by a recipe.
+
+    Args:
+        recipe: a name in `RECIPES`.
+        best: see `ChartUse`; the recipe's if not given, as the next two.
+        sigma: see `ChartUse`.
+        soft: see `ChartUse`.
+
+    Raises:
+        ValueError: there is no such recipe, or a value is out of range.
+    """
+    if recipe not in RECIPES:
+        raise ValueError(
+            f"the charts were made by the recipe {recipe!r}; this package knows {', '.join(RECIPES)}"
+        )
+    own = RECIPES[recipe].use
+    return ChartUse(
+        own.best if best is None else best,
+        own.sigma if sigma is None else sigma,
+        own.soft if soft is None else soft,
+    )
