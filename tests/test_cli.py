@@ -298,6 +298,7 @@ def test_a_process_group_is_left_in_order(monkeypatch):
     assert left == [True]
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_early_is_no_error(monkeypatch, tmp_path):
     code = (
         "import sys, hf_xst_cli, hf_xst.hub.predict as job\n"

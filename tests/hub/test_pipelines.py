@@ -62,6 +62,7 @@ def told(result):
 # -- making one ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_importing_the_package_is_all_that_is_needed():
     code = (
         "import hf_xst; from transformers.pipelines import PIPELINE_REGISTRY as r; "

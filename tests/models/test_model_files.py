@@ -65,6 +65,7 @@ for folder in sys.argv[3:]:
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_finds_the_same_model(bert: Path, tmp_path: Path) -> None:
     models = {name: with_pattern(MAKERS[name](bert)) for name in ("parser-vectors", "tagger-encoder")}
     folders = [str(tmp_path / name) for name in models]
