@@ -28,7 +28,6 @@ SECOND_NAME, NAMED_PERSON, NAMED_PLACE = 0.5, 0.4, 0.8
 PARTS = {"train": (600, 1), "dev": (150, 2), "test": (500, 3)}
 """Sentences of each part of a treebank, and their seed."""
 SIZES = ["context_layers=1", "attention_heads=4", "key_size=16", "feed_forward_size=64"]
-AS_PUBLISHED = ["--recipe", "published"]
 ENTITIES = ["--model", "column=ner_tags", "scheme=bio", *SIZES]
 TRAINING = ["--task", "tagger", "--epochs", "12", "--batch-size", "16", "--learning-rate", "0.004"]
 
@@ -95,7 +94,7 @@ def commands() -> Iterator[list[str]]:
         ]
     pooled = ["--sources", *(f"models/{name}" for name in sources), "--vectors", f"aligned.{target}.vec"]
     tested = ["--treebank", f"test={target}-test.jsonl", "--vectors", f"aligned.{target}.vec"]
-    yield ["build-charts", *pooled, "--text", f"{target}-train.jsonl", "--output", "charts", *AS_PUBLISHED]
+    yield ["build-charts", *pooled, "--text", f"{target}-train.jsonl", "--output", "charts"]
     yield [
         *("transfer", "--charts", "charts", "--start", f"models/{sources[0]}"),
         *("--vectors", f"aligned.{target}.vec", "--output", "models/mine", "--epochs", "10"),

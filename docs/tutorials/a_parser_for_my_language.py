@@ -60,8 +60,8 @@ def main(sentences: int) -> None:
     # 3. The tagger comes first, since parsers read tags (UPOS). The sources tag the text, their opinions are
     #    pooled into charts of likely tags, and a tagger of the new language is trained on the charts.
     # 4. Then the parser, in the same way, over the tags that the new tagger gives.
-    #    Training starts from the source that agrees best with the others; nobody needs to say which. (The
-    #    paper's own way is --recipe published.)
+    #    Taggers go by the paper, parsers by the recommended recipe: they start from the source that agrees
+    #    best with the others. `--recipe published` or `recommended` says otherwise.
     for task, tags in (("tagger", ""), ("parser", "--tagger my-tagger")):
         run(
             f"build-charts --sources {_models(task)} --text my-text.conllu {vectors} {tags} "

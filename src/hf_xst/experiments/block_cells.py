@@ -173,7 +173,6 @@ class BlockCells(Block):
                 BuildChartsArguments(
                     output=str(work),
                     seed=self.study.seeds[0],
-                    recipe="published",  # what a study's plans do not name is as published
                     sources=[
                         *place.named(codes),
                         *(f"{path.split('/')[-2]}={place.root / path}" for path in added),
@@ -185,7 +184,8 @@ class BlockCells(Block):
                     split=plan.text_split or place.splits["text"],
                     tagger=place.annotator,
                     vectors=place.vectors,
-                    **{"sigma": self.study.sigma, **plan.build},
+                    # What a study's plans do not name is as published.
+                    **{"recipe": "published", "sigma": self.study.sigma, **plan.build},
                 )
             )
             return {

@@ -98,16 +98,15 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     """Make charts for unlabelled sentences from source models."""
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    recipe: Literal["recommended", "published"] = option(
+    recipe: Literal["recommended", "published"] | None = option(
         "What holds where nothing else is told, here and in transfer: `published` is the paper's method; "
         "`recommended` starts from the source that agrees best with the others, weighs sources by agreement, "
-        "takes longer sentences, and stores the pool itself, which is half of the loss. With --rule union or "
-        "linear: published.",
-        "recommended",
+        "takes longer sentences, and stores the pool itself, which is half of the loss. By default "
+        "recommended for parsers, published for taggers and with --rule union or linear."
     )
     start: str | None = option(
-        "Name of the source that training will start from; without it the one that agrees best with the "
-        "others (published: the first one)."
+        "Name of the source that training will start from; without it the first one (recommended: the one "
+        "that agrees best with the others)."
     )
     select: int | None = option("Use only so many of the sources: those that suit the text best.")
     select_by: Literal["agreement", "divergence", "entropy", "chart_size"] = option(
@@ -120,19 +119,19 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
         "Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool"
     )
     sigma: float | None = option(
-        "Probability mass that is kept of each group of candidates; 0.999, of which transfer takes 0.95 "
-        "(published: 0.95)."
+        "Probability mass that is kept of each group of candidates; 0.95 without it (recommended: 0.999, of "
+        "which transfer takes 0.95)."
     )
     floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
     weights: str | None = option(
-        "YAML file with a weight for each source by name; `agreement` (recommended): weights that need no "
-        "labels, larger for sources that agree with the pool of the others; or `uniform` (published)."
+        "YAML file with a weight for each source by name; `uniform` (published); or `agreement` "
+        "(recommended): weights without labels, larger for sources that agree with the pool of the others."
     )
     max_length: int | None = option(
-        "Longest sentence, added tokens counted; 60 without it (published: 30 for parsers)."
+        "Longest sentence, added tokens counted; without it 30 (parser) or 60 (tagger) (recommended: 61)."
     )
     keep_log_probs: bool | None = option(
-        "Also store the pooled log-probabilities of the kept candidates (published: no)."
+        "Also store the pooled log-probabilities of the kept candidates (recommended: yes)."
     )
     temperature: float = option(
         "Divide each source's scores by this before its marginals are taken; above 1 it softens them.", 1.0

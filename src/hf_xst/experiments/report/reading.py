@@ -23,7 +23,7 @@ VOTE, POOL, TRAINED_POOL, UNION = (
     "transferred/pool",
     "transferred/union",
 )
-# The recommended recipe: half distillation, half charts of the pool alone (see docs/results).
+# The recommended recipe (see docs/results and `hf_xst.training.recipes`).
 RECIPE = "transferred/mix"
 MAIN_METHODS = {
     VOTE: "majority vote",

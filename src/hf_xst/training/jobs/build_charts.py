@@ -22,7 +22,7 @@ from ..arguments import BuildChartsArguments
 from ..building import BuildCounts, ChartMaker, build_shards
 from ..chart_settings import ChartSettings
 from ..choosing import choose
-from ..defaults import PUBLISHED
+from ..defaults import PUBLISHED, default_recipe
 from ..frozen import shared_states as shared_states
 from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, UNIFORM, Recipe
 from ..runs import RunFolder, package_versions, say
@@ -44,12 +44,12 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
-    name = arguments.recipe if arguments.rule == "pool" else PUBLISHED_RECIPE
-    recipe = RECIPES[name]
-    settings = _settings(arguments, recipe)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+    name = _recipe(arguments, next(iter(models.values())))
+    recipe = RECIPES[name]
+    settings = _settings(arguments, recipe)
     rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
     choice = choose(arguments, recipe, models, rows)
     specs = [spec for spec in specs if spec.name in choice.names]
@@ -78,6 +78,12 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     return provenance
 
 
+def _recipe(arguments: BuildChartsArguments, model: StructuredModel) -> str:
+    if arguments.rule != "pool":
+        return PUBLISHED_RECIPE
+    return arguments.recipe or default_recipe(model.config.model_type)
+
+
 def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
     keep = recipe.keep_log_probs if arguments.keep_log_probs is None else arguments.keep_log_probs
     weights = arguments.weights or recipe.weights
@@ -94,8 +100,7 @@ def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
 def _sentences(
     arguments: BuildChartsArguments, recipe: Recipe, model: StructuredModel, vectors: WordVectors | None
 ) -> tuple[Dataset, str]:
-    published = PUBLISHED[model.config.model_type].target_length
-    limit = arguments.max_length or recipe.max_length or published
+    limit = arguments.max_length or recipe.max_length or PUBLISHED[model.config.model_type].target_length
     rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
     say(note)
     return annotate(rows, arguments.tagger, vectors), note
