@@ -1,4 +1,4 @@
-"""Published settings (supplement, table 6) by kind of model and kind of charts, and the recipe of each kind."""
+"""Published settings (supplement, table 6) by kind of model and of charts, and the recipe of each kind."""
 
 from __future__ import annotations
 
