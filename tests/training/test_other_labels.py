@@ -76,6 +76,7 @@ def evaluated(world: SimpleNamespace, model: Path, name: str) -> dict[str, Any]:
     return scores(output)
 
 
+@pytest.mark.slow
 def test_a_source_is_judged_by_its_spans(world):
     model = AutoModel.from_pretrained(world.models[0])
     assert model.config.labels == ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
@@ -85,6 +86,7 @@ def test_a_source_is_judged_by_its_spans(world):
     assert {"eval_precision", "eval_recall", "eval_accuracy"} <= set(found["dev"])
 
 
+@pytest.mark.slow
 def test_transfer_is_better_than_its_start(world):
     folder = world.folder / "mine"
     told = ["--charts", world.folder / "charts", "--start", world.models[0], *world.words]
@@ -114,6 +116,7 @@ def is_legal(labels: list[str]) -> bool:
     return all(not after.startswith("I-") or before[1:] == after[1:] for before, after in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["majority", "pool"])
 def test_votes_are_written_and_scored(world, rule):
     output = world.folder / rule
@@ -126,6 +129,7 @@ def test_votes_are_written_and_scored(world, rule):
     assert rule == "majority" or all(map(is_legal, labels))
 
 
+@pytest.mark.slow
 def test_json_lines_of_predictions_hold_the_labels(world):
     output, test = world.folder / "out.jsonl", world.folder / f"{TARGET.name}-test.jsonl"
     told = ["--model", world.models[0], "--input", test, *world.words, "--confidence", "true"]
