@@ -123,6 +123,41 @@ def test_a_plan_may_choose_and_weigh_sources_and_start_without_labels(tmp_path, 
     assert sum(provenance["weights"].values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
+def test_sources_may_start_from_one_of_them_and_training_from_their_mean(tmp_path, languages):
+    data, names = languages
+    first, *others = names
+    sources = {first: {"train": f"{first}-train.conllu"}} | {
+        name: {"train": f"{name}-train.conllu", "start": first} for name in others
+    }
+    study = small_study(
+        data,
+        names,
+        tasks={"tagger": {}},
+        published=False,
+        labelled=0,
+        describe=False,
+        rules=["pool", "mean"],
+        start=first,
+        sources=sources,
+        targets={"other": _target(names[1])},
+        methods={"mean": {"charts": "wide", "start": "mean"}},
+    )
+    results = Graph(study.cells(), tmp_path).run()
+    assert set(results["A/tagger/other/ensemble"]["test"]) == {
+        *(f"direct {n}" for n in names),
+        "pool",
+        "mean",
+    }
+    assert results["A/tagger/other/transferred/mean/42"]["start"] == "mean"
+    given = yaml.safe_load((tmp_path / f"work/A/tagger/source/{others[0]}/run/config.yaml").read_text())
+    assert given["start"].endswith(f"A/tagger/source/{first}")
+    with pytest.raises(ValueError, match="expected one that is named before it"):
+        small_study(data, names, sources={others[0]: sources[others[0]], first: sources[first]})
+    with pytest.raises(ValueError, match="methods: mean: found the start 'best'; expected mean"):
+        small_study(data, names, methods={"mean": {"charts": "wide", "start": "best"}})
+
+
 def _target(name: str) -> dict[str, str]:
     parts = {"text": f"{name}-train.conllu", "dev": f"{name}-dev.conllu", "test": f"{name}-dev.conllu"}
     return {**parts, "text_split": "text[:8]", "dev_split": "dev[:6]", "test_split": "test[6:12]"}

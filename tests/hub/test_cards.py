@@ -155,6 +155,26 @@ def test_sources_on_the_hub_are_base_models(folder: Path) -> None:
     assert "hf-xst transfer --start else/mirtash@main --charts charts --output mine --like b\n" in text
 
 
+STARTS = [
+    ("tagger-transferred", {"start": None}, "Training started from `Belori`."),
+    ("tagger-transferred", {"start": "mean"}, "Training started from the mean of these source models"),
+    (
+        "tagger-transferred",
+        {"start": "none", "like": "/x/one"},
+        "Training started from a fresh model like `one`.",
+    ),
+    ("tagger-source", {"start": "else/mirtash"}, "| fine-tuned from | `mirtash` |"),
+]
+
+
+@pytest.mark.parametrize(("name", "told", "expected"), STARTS)
+def test_what_training_started_from(folder: Path, name: str, told: dict[str, str], expected: str) -> None:
+    copied(name, folder)
+    changed(folder / "run/config.yaml", **told)
+    write_card(folder)
+    assert expected in (folder / README).read_text()
+
+
 def test_an_encoder_is_told_with_its_revision(folder: Path) -> None:
     copied("parser-source", folder)
     nested = {"model_type": "bert", "num_hidden_layers": 6, "hidden_size": 384}

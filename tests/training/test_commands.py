@@ -224,7 +224,7 @@ def test_charts_of_others_that_do_not_tell_where_the_start_is(world, tmp_path, c
     words = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m"]
     assert run(*words, "--vectors", world.folder / "one.target.vec") == 1
     assert (
-        "are for a start called one, and they do not tell where it is: give --start"
+        "come of a source called one, and they do not tell where it is: give --start"
         in capsys.readouterr().err
     )
 
@@ -362,6 +362,26 @@ def test_a_fresh_model_of_the_same_shape(world, tmp_path, capsys):
     start = load_file(world.folder / "one" / "model.safetensors")
     fresh = load_file(tmp_path / "fresh" / "model.safetensors")
     assert not (start["scorer.arc_weight"] == fresh["scorer.arc_weight"]).any()
+
+
+def test_sources_fine_tuned_from_one_start_and_their_mean(world, tmp_path, capsys):
+    two = ["--treebank", f"train={world.folder}/two-train.conllu", *world.here[2:]]
+    start = ["--start", world.folder / "one"]
+    assert run("train-source", "--output", tmp_path / "tuned", *two, *start) == 0
+    assert "labels that the start does not have: vocative" in capsys.readouterr().err
+    tuned = AutoModel.from_pretrained(tmp_path / "tuned")
+    assert tuned.config.labels == [*RELATIONS, "vocative"]
+    assert results(tmp_path / "tuned")["start"] == {"id": None, "revision": None}
+    sources = ["--sources", f"one={world.folder}/one", f"two={tmp_path}/tuned"]
+    assert run("build-charts", "--output", tmp_path / "charts", *sources, *world.text) == 0
+    weights = load_charts(str(tmp_path / "charts"))[1]["weights"]
+    words = ["--charts", tmp_path / "charts", "--start", "mean", "--vectors", world.folder / "one.target.vec"]
+    still = ["--updates", 1, "--learning-rate", 0]
+    assert run("transfer", "--output", tmp_path / "mean", *words, *still) == 0
+    assert "starting from the mean of the charts' sources: one, two" in capsys.readouterr().err
+    mean, one = (AutoModel.from_pretrained(path) for path in (tmp_path / "mean", world.folder / "one"))
+    expected = weights["one"] * one.scorer.arc_weight + weights["two"] * tuned.scorer.arc_weight
+    torch.testing.assert_close(mean.scorer.arc_weight, expected)
 
 
 @pytest.mark.parametrize("rule", ["majority", "pool"])
@@ -516,6 +536,14 @@ ERRORS = [
         "charts are for a hf_xst_biaffine_parser, the start is a hf_xst_crf",
     ),
     ("transfer {charts} --start {here}/two", "labels that the model does not have: amod"),
+    (
+        "train-source {one} {start} --model context_layers=2",
+        "its own encoder and configuration: leave out --model",
+    ),
+    (
+        "train-source {one} {vec} {start} --task tagger",
+        "--task is tagger, the start is a hf_xst_biaffine_parser",
+    ),
     ("evaluate --model {here}/one", "give --treebank"),
     ("evaluate {one}", "give either --model or --predictions"),
     ("evaluate {one} --model {here}/one", "no split test; found train, dev"),

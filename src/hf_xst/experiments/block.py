@@ -58,6 +58,21 @@ class Block:
         parts = (self.study.tasks[self.task], encoder, encoder.get(self.task, {}))
         return merged(*(part.get(job, {}) for part in parts))
 
+    def beginning(self, start: str | None, work: Path, settings: Settings) -> dict[str, Any]:
+        """Complete the settings of a source's training: by the encoder, or by the source it starts from.
+
+        Args:
+            start: that source's code, if there is one.
+            work: folder of the cell.
+            settings: of `train_source`.
+        """
+        if start is None:
+            encoder = self.study.encoders[self.encoder].get("encoder")
+            return {**settings, "encoder": None if encoder is None else str(self.study.data / encoder)}
+        brought = ("encoder_layers", "model")  # a start has its own
+        own = {key: value for key, value in settings.items() if key not in brought}
+        return {**own, "start": str(root_of(work) / self.source_name(start))}
+
     def vectors(self, code: str) -> str | None:
         """Return the file of a language's word vectors, if models read by vectors."""
         pattern = self.study.encoders[self.encoder].get("vectors")

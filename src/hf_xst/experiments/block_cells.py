@@ -49,8 +49,9 @@ class BlockCells(Block):
         files = {"train": given["train"]} | ({"dev": given["dev"]} if "dev" in given else {})
         settings = merged(self.settings("train_source"), given.get("train_source", {}))
 
+        begun = given.get("start")
+
         def run(work: Path, _: Results) -> Results:
-            encoder = self.study.encoders[self.encoder].get("encoder")
             train_source(
                 TrainSourceArguments(
                     output=str(work),
@@ -60,8 +61,7 @@ class BlockCells(Block):
                     split=given.get("split", "train"),
                     dev_split=given.get("dev_split", "dev"),
                     vectors=self.vectors(code),
-                    encoder=None if encoder is None else str(self.study.data / encoder),
-                    **settings,
+                    **self.beginning(begun, work, settings),
                 )
             )
             found = scoring.results_of(work)
@@ -80,7 +80,8 @@ class BlockCells(Block):
 
         content = {"given": dict(given), "settings": settings, "seed": self.study.seeds[0]}
         content |= {"data": self.study.hashes(given["train"], given.get("dev"), given.get("test"))}
-        return Cell(self.source_name(code), run, content | {"words": self.word_hash(code)})
+        needs = [] if begun is None else [self.source_name(begun)]
+        return Cell(self.source_name(code), run, content | {"words": self.word_hash(code)}, needs)
 
     def selection(self, target: str) -> Cell:
         """Rank the sources for a target without labels, and choose among them."""
@@ -210,7 +211,8 @@ class BlockCells(Block):
             place = self.place(work, target, method.upos)
             start = results[self.cell_name(target, "charts", plan)]["start"]
             model = str(place.models[start])
-            begin: dict[str, Any] = {"start": "none", "like": model} if method.fresh else {"start": model}
+            begin: dict[str, Any] = {"start": method.start or model}
+            begin = {"start": "none", "like": model} if method.fresh else begin
             found = transfer(
                 TransferArguments(
                     output=str(work),
@@ -227,10 +229,12 @@ class BlockCells(Block):
             )
             scores = {"test": place.score(work, "test", method.model), "curve": scoring.curve(work)}
             share_frozen(work, place.root / "frozen")
-            return {**scoring.public(found), **scores, "start": start}
+            return {**scoring.public(found), **scores, "start": method.start or start}
 
         content = self.content(target, "dev", "test", settings=settings, seed=seed)
         content |= {"fresh": method.fresh, "upos": method.upos, "model": dict(method.model)}
+        if method.start:
+            content["start"] = method.start
         if settings.get("soft"):
             content["soft_loss"] = "against the pool's own marginals"  # once against probabilities by group
         needs = self.needs(

@@ -15,6 +15,7 @@ from hf_xst.charts import GroupedWeights
 from hf_xst.data import WordVectors, prepare, read_vectors
 from hf_xst.metrics import main_score, score
 from hf_xst.models.base import StructuredModel
+from hf_xst.training.averaging import mean_of_models
 from hf_xst.training.defaults import PUBLISHED
 from hf_xst.training.frozen import STATES_FILE, FrozenStates, WordStates
 from hf_xst.training.inference import BATCH_WORDS, predict_rows
@@ -23,6 +24,7 @@ from hf_xst.training.opinions import SourceBatch, for_each_batch
 from hf_xst.training.selection import SELECTION_SENTENCES, SourceMeasures, rank_sources
 from hf_xst.training.sentences import annotate, gold_rows, split_of
 from hf_xst.training.sources import SourcePool, joint_names, ready_model
+from hf_xst.training.starts import MEAN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +124,14 @@ def ensemble(
         place: the target's.
         codes: the sources that are pooled.
         beside: models that are scored, but not pooled.
-        rules: of `combined`.
+        rules: of `combined`, and `mean` for the mean of the sources' parameters.
         learned: result of learning weights.
     """
     models = place.load([*codes, *beside])
     pooled = {code: models[code] for code in codes}
+    alone = {f"direct {code}": model for code, model in models.items()}
+    if MEAN in rules:
+        models[MEAN] = alone[MEAN] = mean_of_models(pooled)
     columns = models[codes[0]].columns
     found: dict[str, Any] = {"data": {}}
     for part in ("dev", "test"):
@@ -135,10 +140,8 @@ def ensemble(
         gold, rows, note = place.gold(part, columns)
         states = place.shared_states(models, rows)
         scores: dict[str, Any] = {}
-        for code, model in models.items():
-            scores[f"direct {code}"] = score(
-                list(predict_rows(model, rows, states=states[code])), gold, columns
-            )
+        for (name, model), code in zip(alone.items(), models, strict=True):
+            scores[name] = score(list(predict_rows(model, rows, states=states[code])), gold, columns)
         pool = SourcePool(pooled, joint_names(list(pooled.values())), {code: states[code] for code in codes})
         for name, rule, options in _ways(pool, rules, learned):
             scores[name] = score(combined(pool, rows, rule, **options), gold, columns)
@@ -150,7 +153,7 @@ def _ways(
     pool: SourcePool, rules: Sequence[str], learned: Mapping[str, Any] | None
 ) -> list[tuple[str, str, dict[str, Any]]]:
     # Truth inference is for models of one label a word; weights by group must have been learned.
-    without = {"grouped"} if len(pool.sources[0].model.columns) == 1 else {"grouped", "truth"}
+    without = {MEAN, "grouped"} | (set() if len(pool.sources[0].model.columns) == 1 else {"truth"})
     ways: list[tuple[str, str, dict[str, Any]]] = [(rule, rule, {}) for rule in rules if rule not in without]
     if learned is not None:
         ways.append(("pool learned", "pool", {"weights": pool.weights(learned["weights"])}))

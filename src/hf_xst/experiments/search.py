@@ -22,11 +22,12 @@ from hf_xst.files import write_text
 from hf_xst.training.arguments import TransferArguments, option
 from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.build_charts import load_charts
-from hf_xst.training.jobs.transfer import development_part, starting_model, updates_of, with_start
+from hf_xst.training.jobs.transfer import development_part, updates_of
 from hf_xst.training.loop import kept_states, training_arguments
 from hf_xst.training.recipes import chart_use, recipe_of
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.sentences import read_word_vectors
+from hf_xst.training.starts import NONE, starting_model, with_start
 
 from .trials import PULL, RATE, Space, Trial, Trials, TrialTrainer, recorded, restarted
 
@@ -172,8 +173,8 @@ def _trainer(
 ) -> TrialTrainer:
     set_seed(arguments.seed)
     vectors = read_word_vectors(arguments)
-    arguments = with_start(arguments, dict(provenance))
-    model = starting_model(arguments, dict(provenance), vectors)
+    arguments = with_start(arguments, provenance)
+    model = starting_model(arguments, charts, provenance, vectors)
     if arguments.train_words:
         model.train_word_vectors()
     dev = development_part(arguments, model, vectors)
@@ -191,7 +192,7 @@ def _trainer(
     )
     if settings.world_size > 1:
         raise ValueError(f"{settings.world_size} processes were started; a search runs in one")
-    searched_pull = arguments.l2 is None and arguments.start != "none"
+    searched_pull = arguments.l2 is None and arguments.start != NONE
     trainer = TrialTrainer(
         None,
         settings,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xst.files import sha256_of
+from hf_xst.training.starts import MEAN
 
 from .cells import Cell
 
@@ -65,6 +66,7 @@ class Method:
         charts: the plan of the charts; by default the one of the method's name.
         transfer: further settings of `transfer`.
         fresh: train from scratch (with the start's configuration) instead of from the start.
+        start: `mean` starts from the mean of the charts' sources instead of the charts' start.
         upos: see `Study`; for the sentences that are scored.
         model: fields of the target model's configuration that are set before it is scored, e.g. single_root.
         targets: only these targets.
@@ -76,6 +78,7 @@ class Method:
     charts: str | None = None
     transfer: Settings = field(default_factory=dict)
     fresh: bool = False
+    start: str | None = None
     upos: str | None = None
     model: Settings = field(default_factory=dict)
     targets: Sequence[str] | None = None
@@ -95,8 +98,9 @@ class Study:
 
     Args:
         sources: by name, `train` (files below the data folder), and optionally `split`, `dev`, `dev_split`,
-            `test`, and `pool: false` for models that are only scored beside the others (with `languages`: the
-            languages that they were trained on, and that they are not scored on).
+            `test`, `start` for the source that it is fine-tuned from, and `pool: false` for models that are
+            only scored beside the others (with `languages`: the languages that they were trained on, and that
+            they are not scored on).
         targets: by language code, `text` and `test` (files), `text_split`, `test_split`, and optionally `dev`
             and `dev_split`, and `mark` (where treebank or split differ from the published ones).
         encoders: by name, `vectors` (a file name with {code}) or `encoder` (a folder), and settings for
@@ -134,12 +138,21 @@ class Study:
     data: Path = field(default=Path())
 
     def __post_init__(self) -> None:
+        codes = list(self.sources)
+        for place, (code, given) in enumerate(self.sources.items()):
+            start = given.get("start")
+            if start is not None and start not in codes[:place]:
+                raise ValueError(
+                    f"the source {code} is to start from {start!r}; expected one that is named before it"
+                )
         for name, method in self.all_methods.items():
             if (method.charts or name) not in self.plans:
                 raise ValueError(
                     f"the method {name} wants the charts {method.charts or name!r}; "
                     f"there are {', '.join(self.plans)}"
                 )
+            if method.start not in (None, MEAN):
+                raise ValueError(f"methods: {name}: found the start {method.start!r}; expected {MEAN}")
 
     @property
     def plans(self) -> dict[str, ChartPlan]:

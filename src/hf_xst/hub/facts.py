@@ -8,10 +8,11 @@ from typing import Any
 from hf_xst.data.languages import LANGUAGES
 from hf_xst.models.crf_tagger.configuration import BOUNDARIES as BOUNDARY_NAMES
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
+from hf_xst.training.starts import MEAN, NONE
 
 from .records import Records
 from .scored import Scores, Treebanks, developed_on, scores_of, trained_on
-from .wording import shown_command, without_paths
+from .wording import Markdown, code, plain, shown_command, without_paths
 
 TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
 UPOS = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
@@ -171,12 +172,18 @@ class Facts:
         ]
 
     @property
-    def start(self) -> str | None:
-        """What training on charts started from, by id or the last part of its path."""
-        start, like = self.records.run.get("start"), self.records.run.get("like")
-        if start == "none":
-            return f"a fresh model like {without_paths(str(like), self.ids)}" if like else "a fresh model"
-        return without_paths(str(start), self.ids) if start else None
+    def start(self) -> Markdown | None:
+        """What training started from: the start's id or name, or what was made instead."""
+        run, kind = self.records.run, self.records.kind
+        start, like = run.get("start"), run.get("like")
+        if start == NONE:
+            model = f" like {code(without_paths(str(like), self.ids))}" if like else ""
+            return Markdown(f"a fresh model{model}")
+        if start == MEAN:
+            return plain("the mean of these source models, with their weights")
+        if start is None and kind == "transferred" and run:
+            start = self.records.provenance.get("start")  # the source that the charts were made for
+        return code(without_paths(str(start), self.ids)) if start else None
 
     @property
     def base_models(self) -> list[str]:

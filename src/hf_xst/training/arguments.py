@@ -84,6 +84,11 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
     faulty: Literal["error", "skip"] = option(
         "What to do with gold that is no tree: refuse it, or leave it out.", "skip"
     )
+    start: str | None = option(
+        "Go on from this model (folder or Hub id) with its encoder, configuration and labels. Sources that "
+        "were fine-tuned from one start have a mean, see transfer."
+    )
+    start_revision: str | None = option("Revision of the start on the Hub.")
     encoder: str | None = option("A pretrained encoder (folder or Hub id) in the place of word vectors.")
     encoder_revision: str | None = option("Revision of the encoder on the Hub.")
     encoder_layers: int | None = option("Keep only the first so many layers of the encoder.")
@@ -145,7 +150,8 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
 
     charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
     start: str | None = option(
-        "The starting model (folder or Hub id); without it the source that the charts were made for; "
+        "The starting model (folder or Hub id); without it the source that the charts were made for; `mean` "
+        "for the mean of the charts' sources, if they were fine-tuned from one start (train-source --start); "
         "`none` for a fresh one (--l2 0)."
     )
     start_revision: str | None = option("Revision of the start on the Hub.")

@@ -14,6 +14,7 @@ from hf_xst.data import hold_out, prepare
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.models import BiaffineParser, BiaffineParserConfig, CrfTagger, CrfTaggerConfig
 from hf_xst.models.base import StructuredModel
+from hf_xst.remote import located
 
 from ..arguments import TrainSourceArguments
 from ..defaults import SOURCE_LEARNING_RATE
@@ -28,7 +29,7 @@ from ..sentences import (
     some,
     split_of,
 )
-from ..sources import SourceSpec
+from ..sources import SourceSpec, load_model
 from ..supervised import SupervisedTrainer
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
@@ -50,16 +51,18 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
         The development scores.
 
     Raises:
-        ValueError: no treebank, not exactly one of vectors and encoder is given, or OUTPUT holds another run.
+        ValueError: no treebank, not exactly one of vectors and encoder is given, the start does not fit, or
+            OUTPUT holds another run.
     """
     folder = RunFolder(arguments.output, arguments)
     finished = folder.finished()
     if finished is not None:
         return dict(finished["dev"])
     set_seed(arguments.seed)
-    fields = _model_fields(arguments)
+    start = _start(arguments)
+    fields = _model_fields(arguments) if start is None else start.label_settings
     train, dev, notes = _data(arguments, fields)
-    model = _fresh_model(arguments, fields, train)
+    model = _fresh_model(arguments, fields, train) if start is None else _with_labels(start, train)
     if arguments.tagger is not None:
         if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
@@ -82,7 +85,7 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
             "dev_treebanks": treebank_facts(
                 str(arguments.dev_treebank or arguments.treebank), arguments.dev_split, arguments.data
             ),
-            "encoder": _encoder_facts(arguments),
+            **_beginning(arguments),
             "train_sentences": len(train),
             "dev_sentences": len(dev),
             "updates": trainer.state.global_step,
@@ -94,13 +97,45 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     return scores
 
 
-def _encoder_facts(arguments: TrainSourceArguments) -> dict[str, Any] | None:
-    """Name the pretrained encoder; one in a folder of this machine has no id."""
+def _beginning(arguments: TrainSourceArguments) -> dict[str, Any]:
+    """Name what was trained before: the pretrained encoder, or the start; a local folder has no id."""
+    if arguments.start is not None:
+        path, revision = located(arguments.start, arguments.start_revision)
+        return {"start": {"id": SourceSpec("start", path).public_id(), "revision": revision}}
     if arguments.encoder is None:
-        return None
+        return {"encoder": None}
     name = Path(arguments.encoder).name
     spec = SourceSpec(name, arguments.encoder, arguments.encoder_revision)
-    return {"name": name, "id": spec.public_id(), "revision": spec.revision}
+    return {"encoder": {"name": name, "id": spec.public_id(), "revision": spec.revision}}
+
+
+def _start(arguments: TrainSourceArguments) -> StructuredModel | None:
+    """Load the model to go on from, if one is told.
+
+    Raises:
+        ValueError: it is of another kind, or what it brings is told as well.
+    """
+    if arguments.start is None:
+        return None
+    own = ("encoder", "encoder_revision", "encoder_layers", "model")
+    told = [f"--{name}" for name in own if getattr(arguments, name)]
+    if told:
+        raise ValueError(f"--start brings its own encoder and configuration: leave out {', '.join(told)}")
+    model = load_model(arguments.start, arguments.start_revision, read_word_vectors(arguments))
+    if not isinstance(model, KINDS[arguments.task][0]):
+        raise ValueError(f"--task is {arguments.task}, the start is a {model.config.model_type}")
+    return model
+
+
+def _with_labels(model: StructuredModel, train: Dataset) -> StructuredModel:
+    """Add what a model's labels lack of those in the training sentences."""
+    column = model.label_settings.get("column", model.label_column)
+    found = model.settings_from_rows(train, column, model.scheme)["labels"]
+    missing = [name for name in found if name not in model.names]
+    if missing:
+        say(f"labels that the start does not have: {', '.join(missing)}")
+        model.add_labels(missing)
+    return model
 
 
 def _settings(arguments: TrainSourceArguments, folder: RunFolder, metric: str) -> TrainingArguments:

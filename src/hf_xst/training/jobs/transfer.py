@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import Any
 
-import yaml
 from datasets import Dataset
 from transformers import TrainingArguments, set_seed
 
@@ -18,16 +15,14 @@ from hf_xst.remote import located
 from ..arguments import TransferArguments
 from ..collation import ChartUse
 from ..defaults import PUBLISHED, kind_of
-from ..fresh import fresh_model
 from ..loop import kept_states, train_and_save, training_arguments
 from ..recipes import chart_use, recipe_of
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import SourceSpec, load_model
+from ..sources import SourceSpec
+from ..starts import NO_MODELS, NONE, starting_model, with_start
 from ..transfer import ChartTrainer
 from .build_charts import load_charts
-
-Arguments = TypeVar("Arguments", bound=TransferArguments)
 
 
 def transfer(arguments: TransferArguments) -> dict[str, Any]:
@@ -55,7 +50,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     use = chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft)
     arguments = with_start(arguments, provenance)
     vectors = read_word_vectors(arguments)
-    model = starting_model(arguments, provenance, vectors)
+    model = starting_model(arguments, charts, provenance, vectors)
     l2 = _pull_strength(arguments, provenance)
     if arguments.train_words:
         model.train_word_vectors()
@@ -76,7 +71,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     folder.begin(is_main=settings.process_index == 0)
     train_and_save(trainer, folder)
     results = _results(trainer, charts, l2, use, provenance)
-    if arguments.start not in (None, "none"):
+    if arguments.start not in NO_MODELS:
         path, revision = located(arguments.start, arguments.start_revision)
         results["start"] = {"id": SourceSpec("start", path).public_id(), "revision": revision}
     if dev is not None:
@@ -131,71 +126,8 @@ def updates_of(arguments: TransferArguments) -> int:
     return -1 if arguments.epochs is not None or arguments.updates is None else arguments.updates
 
 
-def with_start(arguments: Arguments, provenance: dict[str, Any]) -> Arguments:
-    """Fill the start in where it is not told: the source that the charts were made to start from.
-
-    A folder of charts made on this machine knows where it is; charts of others name it by its id.
-
-    Raises:
-        ValueError: it is not known where that source is.
-    """
-    if arguments.start is not None:
-        return arguments
-    name = provenance["start"]
-    given = Path(arguments.charts) / "run" / "config.yaml"
-    if given.is_file():
-        texts = yaml.safe_load(given.read_text(encoding="utf-8"))["sources"]
-        found = {spec.name: spec for spec in SourceSpec.parse_all(texts)}[name]
-        place, revision = found.path, found.revision
-    else:
-        source = next(source for source in provenance["sources"] if source["name"] == name)
-        place, revision = source["id"], source["revision"]
-    if place is None:
-        raise ValueError(
-            f"the charts {arguments.charts} are for a start called {name}, and they do not tell where it is: "
-            "give --start"
-        )
-    say(f"starting from {name}, which the charts were made for: {place}")
-    return replace(arguments, start=place, start_revision=arguments.start_revision or revision)
-
-
-def starting_model(
-    arguments: TransferArguments, provenance: dict[str, Any], vectors: WordVectors | None
-) -> StructuredModel:
-    """Load the model that training starts from, or make a fresh one.
-
-    Raises:
-        ValueError: the charts and the start do not fit, or `--start none` lacks what it needs.
-    """
-    if arguments.start not in (None, "none"):
-        model = load_model(arguments.start, arguments.start_revision, vectors)
-    else:
-        model = _fresh(arguments, provenance, vectors)
-    if model.config.model_type != provenance["model_type"]:
-        raise ValueError(
-            f"the charts are for a {provenance['model_type']}, the start is a {model.config.model_type}"
-        )
-    missing = [name for name in provenance["names"] if name not in model.names]
-    if missing and provenance["labels"] == "union":
-        model.add_labels(missing)
-    return model
-
-
-def _fresh(
-    arguments: TransferArguments, provenance: dict[str, Any], vectors: WordVectors | None
-) -> StructuredModel:
-    if arguments.l2 not in (None, 0):
-        raise ValueError("--start none has no start to be pulled to: leave --l2 out, or say --l2 0")
-    if arguments.like is None:
-        return fresh_model(provenance, load_charts(arguments.charts)[0], vectors, arguments.encoder)
-    like = load_model(arguments.like, None, vectors)
-    model = type(like)(copy.deepcopy(like.config))
-    model.encoder.words = like.encoder.words  # what is pretrained stays
-    return model
-
-
 def _pull_strength(arguments: TransferArguments, provenance: dict[str, Any]) -> float:
-    if arguments.start == "none":
+    if arguments.start == NONE:
         return 0.0
     published = PUBLISHED[provenance["model_type"]].l2[kind_of(provenance)]
     return published if arguments.l2 is None else arguments.l2

@@ -1,0 +1,147 @@
+"""The mean of several models' parameters: one model in the place of an ensemble.
+
+It makes sense for models that were fine-tuned from one start: their parameters have stayed near each other,
+so that what lies between them is a model as well. Models that were initialised apart have no such middle.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from hf_xst.models.base import StructuredModel
+
+from .sources import joint_names
+
+LEAST_COSINE = 0.5
+"""Below this, two models' parameters have no more in common than those that were initialised apart."""
+
+
+@torch.no_grad()
+def mean_of_models(
+    models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None = None
+) -> StructuredModel:
+    """Average models that were fine-tuned from one start, parameter by parameter.
+
+    Rows of a label are the mean over the models that have it.
+
+    Args:
+        models: by name, at least one; of one kind, with one encoder.
+        weights: not negative, by name; equal ones if not given.
+
+    Returns:
+        A new model with the labels of all, on the first one's device.
+
+    Raises:
+        ValueError: the models are not alike, or were not fine-tuned from one start.
+    """
+    _alike(models)
+    shares = _shares(models, weights)
+    names = joint_names(list(models.values()))
+    first = next(iter(models.values()))
+    mean = copy.deepcopy(first)
+    mean.add_labels([name for name in names if name not in first.names])
+    parameters = dict(mean.named_parameters())
+    for name, axes in _label_axes(mean).items():
+        target = parameters[name]
+        total, share = torch.zeros_like(target), torch.zeros_like(target)
+        for code, part in shares.items():
+            value = models[code].get_parameter(name)
+            total += part * _spread(value, axes, models[code], mean)
+            share += part * _spread(torch.ones_like(value), axes, models[code], mean)
+        target.copy_(torch.where(share > 0, total / share, target))
+    for name in parameters.keys() - _label_axes(mean).keys():
+        if parameters[name].requires_grad:
+            parts = [share * models[code].get_parameter(name) for code, share in shares.items()]
+            parameters[name].copy_(torch.stack(parts).sum(0))
+    return mean
+
+
+def _shares(models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None) -> dict[str, float]:
+    given = {name: 1.0 if weights is None else weights[name] for name in models}
+    total = sum(given.values())
+    if min(given.values()) < 0 or total <= 0:
+        raise ValueError(f"found weights {given}; a mean needs weights that are not negative, and not all 0")
+    return {name: weight / total for name, weight in given.items() if weight > 0}
+
+
+def _label_axes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
+    """Return the axes that are labels, by the full names of parameters."""
+    places = {module: name for name, module in model.named_modules()}
+    return {
+        ".".join(part for part in (places[module], attribute) if part): axes
+        for module, attribute, axes in model.label_parameters()
+    }
+
+
+def _spread(value: Tensor, axes: Sequence[int], model: StructuredModel, mean: StructuredModel) -> Tensor:
+    """Put a model's label rows where the mean has these labels; zeros elsewhere."""
+    own, labels = model.config.labels or [], mean.config.labels or []
+    for axis in axes:
+        special = range(len(labels), len(labels) + value.shape[axis] - len(own))
+        places = torch.tensor([*(labels.index(label) for label in own), *special], device=value.device)
+        shape = [*value.shape]
+        shape[axis] = len(labels) + len(special)
+        value = value.new_zeros(shape).index_copy(axis, places, value)
+    return value
+
+
+def _alike(models: Mapping[str, StructuredModel]) -> None:
+    """Refuse models whose mean is no model."""
+    (first_name, first), *others = models.items()
+    expected = _shapes(first)
+    for name, model in others:
+        pair = f"{first_name} and {name}"
+        if type(model) is not type(first):
+            raise ValueError(f"{pair} are models of different kinds and have no mean")
+        shapes = _shapes(model)
+        differing = sorted(key for key in {*expected, *shapes} if expected.get(key) != shapes.get(key))
+        if differing or model.config.upos_names != first.config.upos_names:
+            what = ", ".join(differing[:3]) or "their coarse tags"
+            raise ValueError(f"{pair} differ in {what}: only models of one configuration have a mean")
+        for key, value in _fixed(first).items():
+            if not torch.equal(value, _fixed(model)[key]):
+                raise ValueError(
+                    f"{pair} have different encoders or word vectors ({key}): models that have a mean differ "
+                    "in what was trained alone"
+                )
+    for one, other in combinations(models, 2):
+        cosine = _cosine(models[one], models[other])
+        if cosine < LEAST_COSINE:
+            raise ValueError(
+                f"{one} and {other} have parameters as different as if initialised apart (cosine "
+                f"{cosine:.2f}); only models that were fine-tuned from one start have a mean: train sources "
+                "with `train-source --start MODEL`"
+            )
+
+
+def _shapes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all parameters, without the axes that are labels."""
+    axes = _label_axes(model)
+    return {
+        name: tuple(size for axis, size in enumerate(value.shape) if axis not in axes.get(name, ()))
+        for name, value in model.state_dict().items()
+    }
+
+
+def _fixed(model: StructuredModel) -> dict[str, Tensor]:
+    """Return what training has left as it was: frozen parameters and buffers."""
+    trained = {name for name, value in model.named_parameters() if value.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in trained}
+
+
+def _cosine(one: StructuredModel, other: StructuredModel) -> float:
+    """Return the cosine between two models' trained matrices, those of labels left out."""
+    apart = _label_axes(one)
+    pairs = [
+        (ours.flatten().double(), theirs.flatten().double())
+        for (name, ours), theirs in zip(one.named_parameters(), other.parameters(), strict=True)
+        if ours.requires_grad and ours.dim() > 1 and name not in apart
+    ]
+    inner = sum(float(ours @ theirs) for ours, theirs in pairs)
+    norms = [sum(float(pair[side] @ pair[side]) for pair in pairs) for side in (0, 1)]
+    return inner / (norms[0] * norms[1]) ** 0.5 if min(norms) > 0 else 1.0

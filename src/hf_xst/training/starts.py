@@ -1,0 +1,118 @@
+"""The model that training on charts starts from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from datasets import Dataset
+
+from hf_xst.data import WordVectors
+from hf_xst.models.base import StructuredModel
+
+from .arguments import TransferArguments
+from .averaging import mean_of_models
+from .fresh import fresh_model
+from .runs import say
+from .sources import SourceSpec, load_model
+
+NONE, MEAN = "none", "mean"
+NO_MODELS = (None, NONE, MEAN)
+"""Starts that are no folder or Hub id of a model."""
+Arguments = TypeVar("Arguments", bound=TransferArguments)
+
+
+def with_start(arguments: Arguments, provenance: Mapping[str, Any]) -> Arguments:
+    """Fill the start in where it is not told: the source that the charts were made to start from.
+
+    Raises:
+        ValueError: it is not known where that source is.
+    """
+    if arguments.start is not None:
+        return arguments
+    name = provenance["start"]
+    (spec,) = _located(arguments.charts, provenance, [name])
+    say(f"starting from {name}, which the charts were made for: {spec.path}")
+    return replace(arguments, start=spec.path, start_revision=arguments.start_revision or spec.revision)
+
+
+def _located(charts: str, provenance: Mapping[str, Any], names: Sequence[str]) -> list[SourceSpec]:
+    """Find sources of charts.
+
+    A folder of charts made on this machine knows where they are; charts of others name them by their ids.
+
+    Raises:
+        ValueError: it is not known where one of them is.
+    """
+    given = Path(charts) / "run" / "config.yaml"
+    if given.is_file():
+        texts = yaml.safe_load(given.read_text(encoding="utf-8"))["sources"]
+        found = {spec.name: spec for spec in SourceSpec.parse_all(texts)}
+        return [found[name] for name in names]
+    sources = {source["name"]: source for source in provenance["sources"]}
+    unknown = [name for name in names if sources[name]["id"] is None]
+    if unknown:
+        raise ValueError(
+            f"the charts {charts} come of a source called {unknown[0]}, and they do not tell where it is: "
+            "give --start"
+        )
+    return [SourceSpec(name, sources[name]["id"], sources[name]["revision"]) for name in names]
+
+
+def starting_model(
+    arguments: TransferArguments,
+    charts: Dataset,
+    provenance: Mapping[str, Any],
+    vectors: WordVectors | None,
+) -> StructuredModel:
+    """Load the model that training starts from, or make one.
+
+    Raises:
+        ValueError: the charts and the start do not fit, `--start none` lacks what it needs, or the sources
+            have no mean.
+    """
+    if arguments.start == MEAN:
+        model = _mean(arguments, provenance, vectors)
+    elif arguments.start not in NO_MODELS:
+        model = load_model(str(arguments.start), arguments.start_revision, vectors)
+    else:
+        model = _fresh(arguments, charts, provenance, vectors)
+    if model.config.model_type != provenance["model_type"]:
+        raise ValueError(
+            f"the charts are for a {provenance['model_type']}, the start is a {model.config.model_type}"
+        )
+    missing = [name for name in provenance["names"] if name not in model.names]
+    if missing and provenance["labels"] == "union":
+        model.add_labels(missing)
+    return model
+
+
+def _mean(
+    arguments: TransferArguments, provenance: Mapping[str, Any], vectors: WordVectors | None
+) -> StructuredModel:
+    """Average the sources of the charts, with the weights that they have there."""
+    names = [source["name"] for source in provenance["sources"]]
+    specs = _located(arguments.charts, provenance, names)
+    say(f"starting from the mean of the charts' sources: {', '.join(names)}")
+    models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
+    return mean_of_models(models, provenance.get("weights"))
+
+
+def _fresh(
+    arguments: TransferArguments,
+    charts: Dataset,
+    provenance: Mapping[str, Any],
+    vectors: WordVectors | None,
+) -> StructuredModel:
+    if arguments.l2 not in (None, 0):
+        raise ValueError("--start none has no start to be pulled to: leave --l2 out, or say --l2 0")
+    if arguments.like is None:
+        return fresh_model(provenance, charts, vectors, arguments.encoder)
+    like = load_model(arguments.like, None, vectors)
+    model = type(like)(copy.deepcopy(like.config))
+    model.encoder.words = like.encoder.words  # what is pretrained stays
+    return model

@@ -1,0 +1,96 @@
+"""The mean of several models, checked against what is added up by hand."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from small import KINDS, model_of
+
+from hf_xst.training.averaging import mean_of_models
+
+
+def tuned(kind: str, seed: int, **changes):
+    """A model near the one of seed 0, as fine-tuning leaves it."""
+    model = model_of(kind, **changes)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn(parameter.shape))
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_is_the_weighted_mean(kind):
+    models = {"one": tuned(kind, 1), "two": tuned(kind, 2), "none": tuned(kind, 3)}
+    before = copy.deepcopy(models["one"].state_dict())
+    mean = mean_of_models(models, {"one": 3.0, "two": 1.0, "none": 0.0})
+    for name, value in mean.named_parameters():
+        parts = [models[code].get_parameter(name) for code in ("one", "two")]
+        torch.testing.assert_close(value, 0.75 * parts[0] + 0.25 * parts[1])
+    assert all(torch.equal(value, before[name]) for name, value in models["one"].state_dict().items())
+    even = mean_of_models({"one": models["one"], "two": models["two"]})
+    name = next(name for name, value in even.named_parameters() if value.requires_grad)
+    expected = (models["one"].get_parameter(name) + models["two"].get_parameter(name)) / 2
+    torch.testing.assert_close(even.get_parameter(name), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_of_equal_models_is_the_model(kind):
+    model = model_of(kind)
+    mean = mean_of_models({"one": model, "two": copy.deepcopy(model)}, {"one": 0.3, "two": 0.7})
+    for name, value in mean.named_parameters():
+        torch.testing.assert_close(value, model.get_parameter(name))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_label_is_the_mean_over_those_that_have_it(kind):
+    """Both models add labels of their own, one of them in another order."""
+    one, two = tuned(kind, 1), tuned(kind, 2)
+    own = len(one.config.labels)
+    one.add_labels(["b", "a"])
+    two.add_labels(["c", "b"])
+    mean = mean_of_models({"one": one, "two": two}, {"one": 0.25, "two": 0.75})
+    assert mean.config.labels == [*one.config.labels, "c"]
+    assert mean.names[len(mean.config.labels) :] == one.names[len(one.config.labels) :]
+    b, a, c = own, own + 1, own + 2
+    for (_, name, axes), *owners in zip(
+        mean.label_parameters(), *(model.label_parameters() for model in (mean, one, two)), strict=True
+    ):
+        for axis in axes:
+            # Of labels before labels, what goes with the first one, which both have.
+            values = [owner.get_parameter(name).movedim(axis, 0) for owner, _, _ in owners]
+            value, ours, theirs = (part if len(axes) == 1 else part[:, 0] for part in values)
+            torch.testing.assert_close(value[b], 0.25 * ours[own] + 0.75 * theirs[own + 1])
+            torch.testing.assert_close(value[a], ours[own + 1])
+            torch.testing.assert_close(value[c], theirs[own])
+            torch.testing.assert_close(value[own + 3 :], 0.25 * ours[own + 2 :] + 0.75 * theirs[own + 2 :])
+
+
+def test_pairs_of_labels_that_no_model_has_stay_finite():
+    one, two = tuned("tagger", 1), tuned("tagger", 2)
+    one.add_labels(["a"])
+    two.add_labels(["b"])
+    mean = mean_of_models({"one": one, "two": two})
+    assert torch.isfinite(mean.transitions).all()
+
+
+def test_models_that_have_no_mean():
+    parser, tagger = model_of("parser"), model_of("tagger")
+    with pytest.raises(ValueError, match="one and two are models of different kinds"):
+        mean_of_models({"one": parser, "two": tagger})
+    with pytest.raises(ValueError, match=r"initialised apart.*train-source --start"):
+        mean_of_models({"one": parser, "two": model_of("parser", 9)})
+    with pytest.raises(ValueError, match=r"differ in scorer\.arc_"):
+        mean_of_models({"one": parser, "two": model_of("parser", arc_size=7)})
+    with pytest.raises(ValueError, match="differ in their coarse tags"):
+        mean_of_models({"one": parser, "two": model_of("parser", upos_names=["X", "Y", "Z"])})
+    with pytest.raises(ValueError, match="weights that are not negative"):
+        mean_of_models({"one": parser, "two": parser}, {"one": 2.0, "two": -1.0})
+    other = copy.deepcopy(tagger)
+    with torch.no_grad():
+        other.encoder.words.vectors.add_(1)
+    with pytest.raises(ValueError, match=r"different encoders or word vectors \(encoder\.words\.vectors\)"):
+        mean_of_models({"one": tagger, "two": other})
