@@ -167,6 +167,15 @@ STARTS = [
 ]
 
 
+def test_an_untold_start_may_be_the_mean(folder: Path) -> None:
+    copied("tagger-transferred", folder)
+    changed(folder / "run/config.yaml", start=None)
+    results = json.loads((folder / "run/results.json").read_text())
+    changed(folder / "run/results.json", charts=results["charts"] | {"start_from_mean": True})
+    write_card(folder)
+    assert "Training started from the mean of these source models" in (folder / README).read_text()
+
+
 @pytest.mark.parametrize(("name", "told", "expected"), STARTS)
 def test_what_training_started_from(folder: Path, name: str, told: dict[str, str], expected: str) -> None:
     copied(name, folder)

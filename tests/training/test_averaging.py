@@ -8,7 +8,8 @@ import pytest
 import torch
 from small import KINDS, model_of
 
-from hf_xst.training.averaging import mean_of_models
+from hf_xst.training.averaging import have_one_start, mean_of_models
+from hf_xst.training.sources import weights_digest
 
 
 def tuned(kind: str, seed: int, **changes):
@@ -75,6 +76,18 @@ def test_pairs_of_labels_that_no_model_has_stay_finite():
     two.add_labels(["b"])
     mean = mean_of_models({"one": one, "two": two})
     assert torch.isfinite(mean.transitions).all()
+
+
+def test_one_start_is_known_by_what_was_recorded():
+    one, two, three = model_of("tagger"), tuned("tagger", 1), tuned("tagger", 2)
+    assert not have_one_start([one, two, three])
+    two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
+    assert have_one_start([one, two, three])
+    assert have_one_start([two, three])  # the start itself need not be among them
+    assert not have_one_start([two])
+    assert not have_one_start([two, three, tuned("tagger", 3)])
+    three.config.start_sha256 = weights_digest(two)
+    assert not have_one_start([one, two, three])
 
 
 def test_models_that_have_no_mean():

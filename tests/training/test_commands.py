@@ -374,14 +374,19 @@ def test_sources_fine_tuned_from_one_start_and_their_mean(world, tmp_path, capsy
     assert results(tmp_path / "tuned")["start"] == {"id": None, "revision": None}
     sources = ["--sources", f"one={world.folder}/one", f"two={tmp_path}/tuned"]
     assert run("build-charts", "--output", tmp_path / "charts", *sources, *world.text) == 0
-    weights = load_charts(str(tmp_path / "charts"))[1]["weights"]
-    words = ["--charts", tmp_path / "charts", "--start", "mean", "--vectors", world.folder / "one.target.vec"]
-    still = ["--updates", 1, "--learning-rate", 0]
-    assert run("transfer", "--output", tmp_path / "mean", *words, *still) == 0
+    assert "training is to start from the mean of the sources" in capsys.readouterr().err
+    provenance = load_charts(str(tmp_path / "charts"))[1]
+    weights = provenance["weights"]
+    assert (provenance["recipe"], provenance["start_from_mean"]) == ("recommended", True)
+    words = ["--charts", tmp_path / "charts", "--vectors", world.folder / "one.target.vec", "--epochs", 0]
+    assert run("transfer", "--output", tmp_path / "mean", *words) == 0
     assert "starting from the mean of the charts' sources: one, two" in capsys.readouterr().err
     mean, one = (AutoModel.from_pretrained(path) for path in (tmp_path / "mean", world.folder / "one"))
     expected = weights["one"] * one.scorer.arc_weight + weights["two"] * tuned.scorer.arc_weight
     torch.testing.assert_close(mean.scorer.arc_weight, expected)
+    told = [*sources, *world.text, "--start", "one", "--output", tmp_path / "told"]
+    assert run("build-charts", *told) == 0
+    assert "start_from_mean" not in load_charts(str(tmp_path / "told"))[1]
 
 
 @pytest.mark.parametrize("rule", ["majority", "pool"])

@@ -179,9 +179,10 @@ class Facts:
         if start == NONE:
             model = f" like {code(without_paths(str(like), self.ids))}" if like else ""
             return Markdown(f"a fresh model{model}")
-        if start == MEAN:
+        untold = start is None and kind == "transferred" and bool(run)
+        if start == MEAN or (untold and self.records.provenance.get("start_from_mean")):
             return plain("the mean of these source models, with their weights")
-        if start is None and kind == "transferred" and run:
+        if untold:
             start = self.records.provenance.get("start")  # the source that the charts were made for
         return code(without_paths(str(start), self.ids)) if start else None
 

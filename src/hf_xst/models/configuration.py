@@ -37,6 +37,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         upos_names: the coarse tags that have an embedding; any other one is the unknown tag.
         upos_size: width of a coarse tag's embedding.
         upos_dropout: rate at which a coarse tag is replaced by the unknown tag in training.
+        start_sha256: identifies the model that this one was fine-tuned from on other gold, by its parameters.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -61,6 +62,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
     upos_names: list[str] = field(default_factory=list)
     upos_size: int = 50
     upos_dropout: float = 0.0
+    start_sha256: str | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Fill in what follows from other fields and refuse what cannot work.

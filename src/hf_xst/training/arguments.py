@@ -105,13 +105,14 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     recipe: Literal["recommended", "published"] | None = option(
         "What holds where nothing else is told, here and in transfer: `published` is the paper's method; "
-        "`recommended` starts from the source that agrees best with the others, weighs sources by agreement, "
-        "takes longer sentences, and stores the pool itself, which is half of the loss. By default "
-        "recommended for parsers, published for taggers and with --rule union or linear."
+        "`recommended` starts from the mean of sources that were fine-tuned from one start, else from the "
+        "source that agrees best with the others, weighs sources by agreement, takes longer sentences, and "
+        "stores the pool itself, which is half of the loss. By default recommended for such sources and for "
+        "parsers, published for taggers and with --rule union or linear."
     )
     start: str | None = option(
-        "Name of the source that training will start from; without it the first one (recommended: the one "
-        "that agrees best with the others)."
+        "Name of the source that training will start from; without it the first one (recommended: the "
+        "sources' mean, or the one that agrees best with the others)."
     )
     select: int | None = option("Use only so many of the sources: those that suit the text best.")
     select_by: Literal["agreement", "divergence", "entropy", "chart_size"] = option(
@@ -150,7 +151,7 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
 
     charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
     start: str | None = option(
-        "The starting model (folder or Hub id); without it the source that the charts were made for; `mean` "
+        "The starting model (folder or Hub id); without it the one that the charts were made for; `mean` "
         "for the mean of the charts' sources, if they were fine-tuned from one start (train-source --start); "
         "`none` for a fresh one (--l2 0)."
     )

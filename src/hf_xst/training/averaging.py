@@ -15,10 +15,18 @@ from torch import Tensor
 
 from hf_xst.models.base import StructuredModel
 
-from .sources import joint_names
+from .sources import joint_names, weights_digest
 
 LEAST_COSINE = 0.5
 """Below this, two models' parameters have no more in common than those that were initialised apart."""
+
+
+def have_one_start(models: Sequence[StructuredModel]) -> bool:
+    """Say whether several models are on record as fine-tuned from one of them, or from one model."""
+    told = {model.config.start_sha256 for model in models} - {None}
+    if len(models) < 2 or len(told) != 1:
+        return False
+    return all((model.config.start_sha256 or weights_digest(model)) in told for model in models)
 
 
 @torch.no_grad()

@@ -20,13 +20,14 @@ class Recipe:
     """What building charts and training on them take where they are not told otherwise.
 
     Args:
-        start_by_agreement: training starts from the source that agrees best with the others, else from the
-            first.
+        start_by_agreement: training starts from the mean of the sources where these were fine-tuned from one
+            start, else from the source that agrees best with the others; if not, from the first.
         weights: `agreement` or `uniform`.
         sigma: mass that is stored.
         keep_log_probs: the pooled log-probabilities are stored as well.
         max_length: longest sentence, added tokens counted; the published one of the task if not given.
         use: what of a stored chart a model is trained on.
+        learning_rate: step size of training; the published one of the task if not given.
     """
 
     start_by_agreement: bool = False
@@ -35,6 +36,7 @@ class Recipe:
     keep_log_probs: bool = False
     max_length: int | None = None
     use: ChartUse = ChartUse()
+    learning_rate: float | None = None
 
 
 PUBLISHED_RECIPE, RECOMMENDED = "published", "recommended"
@@ -47,6 +49,7 @@ RECIPES: Mapping[str, Recipe] = {
         keep_log_probs=True,
         max_length=61,
         use=ChartUse(best="pool", sigma=0.95, soft=0.5),
+        learning_rate=1e-4,
     ),
 }
 

@@ -27,13 +27,15 @@ Arguments = TypeVar("Arguments", bound=TransferArguments)
 
 
 def with_start(arguments: Arguments, provenance: Mapping[str, Any]) -> Arguments:
-    """Fill the start in where it is not told: the source that the charts were made to start from.
+    """Fill the start in where it is not told: what the charts were made to start from, a source or the mean.
 
     Raises:
         ValueError: it is not known where that source is.
     """
     if arguments.start is not None:
         return arguments
+    if provenance.get("start_from_mean"):
+        return replace(arguments, start=MEAN)
     name = provenance["start"]
     (spec,) = _located(arguments.charts, provenance, [name])
     say(f"starting from {name}, which the charts were made for: {spec.path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from hf_xst.models.base import StructuredModel
 from hf_xst.remote import HUB_ERRORS, located, reason
 
 from ..arguments import BuildChartsArguments
+from ..averaging import have_one_start
 from ..building import BuildCounts, ChartMaker, build_shards
 from ..chart_settings import ChartSettings
 from ..choosing import choose
 from ..defaults import PUBLISHED, default_recipe
 from ..frozen import shared_states as shared_states
-from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, UNIFORM, Recipe
+from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
 from ..runs import RunFolder, package_versions, say
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
@@ -47,7 +48,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    name = _recipe(arguments, next(iter(models.values())))
+    name = _recipe(arguments, list(models.values()))
     recipe = RECIPES[name]
     settings = _settings(arguments, recipe)
     rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
@@ -55,12 +56,14 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     specs = [spec for spec in specs if spec.name in choice.names]
     models = {spec.name: models[spec.name] for spec in specs}
     settings = settings if choice.weights is None else replace(settings, weights=choice.weights)
-    say(f"training is to start from {choice.start}")
+    from_mean = _from_mean(arguments, recipe, list(models.values()))
+    say(f"training is to start from {'the mean of the sources' if from_mean else choice.start}")
     first = models[choice.start]
     names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
     make = ChartMaker(SourcePool(models, names), settings)
     provenance = _provenance(specs, models, choice.start, names, settings, vectors, arguments)
     provenance |= {"recipe": name, "weights_by_agreement": choice.weights is not None}
+    provenance |= {"start_from_mean": True} if from_mean else {}
     folder = RunFolder(arguments.output, arguments)
     counts = build_shards(
         rows, make, folder.path, _identity(provenance, models), batch_words=arguments.batch_words
@@ -78,10 +81,16 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     return provenance
 
 
-def _recipe(arguments: BuildChartsArguments, model: StructuredModel) -> str:
+def _recipe(arguments: BuildChartsArguments, models: Sequence[StructuredModel]) -> str:
     if arguments.rule != "pool":
         return PUBLISHED_RECIPE
-    return arguments.recipe or default_recipe(model.config.model_type)
+    if arguments.recipe is None and have_one_start(models):
+        return RECOMMENDED
+    return arguments.recipe or default_recipe(models[0].config.model_type)
+
+
+def _from_mean(arguments: BuildChartsArguments, recipe: Recipe, models: Sequence[StructuredModel]) -> bool:
+    return recipe.start_by_agreement and arguments.start is None and have_one_start(models)
 
 
 def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:

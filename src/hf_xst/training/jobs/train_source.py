@@ -29,7 +29,7 @@ from ..sentences import (
     some,
     split_of,
 )
-from ..sources import SourceSpec, load_model
+from ..sources import SourceSpec, load_model, weights_digest
 from ..supervised import SupervisedTrainer
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
@@ -124,6 +124,7 @@ def _start(arguments: TrainSourceArguments) -> StructuredModel | None:
     model = load_model(arguments.start, arguments.start_revision, read_word_vectors(arguments))
     if not isinstance(model, KINDS[arguments.task][0]):
         raise ValueError(f"--task is {arguments.task}, the start is a {model.config.model_type}")
+    model.config.start_sha256 = weights_digest(model)
     return model
 
 

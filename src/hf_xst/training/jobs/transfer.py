@@ -16,7 +16,7 @@ from ..arguments import TransferArguments
 from ..collation import ChartUse
 from ..defaults import PUBLISHED, kind_of
 from ..loop import kept_states, train_and_save, training_arguments
-from ..recipes import chart_use, recipe_of
+from ..recipes import RECIPES, chart_use, recipe_of
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec
@@ -106,6 +106,8 @@ def _settings(
     arguments: TransferArguments, folder: RunFolder, provenance: dict[str, Any], *, evaluates: bool
 ) -> TrainingArguments:
     rate = arguments.learning_rate
+    if rate is None:
+        rate = RECIPES[recipe_of(provenance)].learning_rate
     if rate is None:
         rate = PUBLISHED[provenance["model_type"]].learning_rate[kind_of(provenance)]
     return training_arguments(
