@@ -37,9 +37,12 @@ MAIN_METHODS = {
 METHODS = {method: MAIN_METHODS[method] for method in (VOTE, POOL, UNION, TRAINED_POOL)}
 OTHER_METHODS = {
     "ensemble/pool learned": "pool as it stands, learned weights",
+    "ensemble/mean": "mean of the sources",
     "ensemble/linear": "linear pool as it stands",
     "ensemble/truth": "truth inference",
     "ensemble/grouped": "weights per group",
+    "transferred/mean": "mean of the sources, weights by agreement",
+    "transferred/mix-best": "recipe, from the best source by agreement",
     "transferred/linear": "linear pool",
     "transferred/soft": "soft distillation",
     "transferred/narrow": "narrow charts, pool's best",
