@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,11 @@ from .sources import joint_names, weights_digest
 
 LEAST_COSINE = 0.5
 """Below this, two models' parameters have no more in common than those that were initialised apart."""
+# Of the configuration: labels are brought together, words are compared themselves, the rest is on record.
+_FREE = frozenset(
+    "labels id2label label2id vector_space vocabulary_size start_sha256 _name_or_path architectures dtype "
+    "transformers_version".split()
+)
 
 
 def have_one_start(models: Sequence[StructuredModel]) -> bool:
@@ -101,16 +107,17 @@ def _spread(value: Tensor, axes: Sequence[int], model: StructuredModel, mean: St
 def _alike(models: Mapping[str, StructuredModel]) -> None:
     """Refuse models whose mean is no model."""
     (first_name, first), *others = models.items()
-    expected = _shapes(first)
+    expected = _settings(first)
     for name, model in others:
         pair = f"{first_name} and {name}"
         if type(model) is not type(first):
             raise ValueError(f"{pair} are models of different kinds and have no mean")
-        shapes = _shapes(model)
-        differing = sorted(key for key in {*expected, *shapes} if expected.get(key) != shapes.get(key))
-        if differing or model.config.upos_names != first.config.upos_names:
-            what = ", ".join(differing[:3]) or "their coarse tags"
-            raise ValueError(f"{pair} differ in {what}: only models of one configuration have a mean")
+        settings = _settings(model)
+        differing = sorted(key for key in {*expected, *settings} if expected.get(key) != settings.get(key))
+        if differing:
+            raise ValueError(
+                f"{pair} differ in {', '.join(differing)}: only models of one configuration have a mean"
+            )
         for key, value in _fixed(first).items():
             if not torch.equal(value, _fixed(model)[key]):
                 raise ValueError(
@@ -127,13 +134,9 @@ def _alike(models: Mapping[str, StructuredModel]) -> None:
             )
 
 
-def _shapes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all parameters, without the axes that are labels."""
-    axes = _label_axes(model)
-    return {
-        name: tuple(size for axis, size in enumerate(value.shape) if axis not in axes.get(name, ()))
-        for name, value in model.state_dict().items()
-    }
+def _settings(model: StructuredModel) -> dict[str, Any]:
+    """Return a model's configuration without what may differ between models that have a mean."""
+    return {key: value for key, value in model.config.to_dict().items() if key not in _FREE}
 
 
 def _fixed(model: StructuredModel) -> dict[str, Tensor]:
