@@ -221,7 +221,6 @@ def test_the_configuration_carries_the_settings_that_the_values_were_found_with(
         "learning_rate": 1e-05,
         "l2": 10.0,
         "epochs": 1.0,
-        "updates": None,
         "batch_size": 4,
         "trainer": ["adam_beta2=0.9"],
         "soft": 0.5,

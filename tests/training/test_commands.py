@@ -212,6 +212,7 @@ def test_the_recommended_recipe_goes_from_charts_to_training(world, tmp_path, ca
     assert run(*transfer, "--vectors", world.folder / "one.target.vec", "--output", moved) == 0
     assert f"starting from {order[1]}, which the charts were made for" in capsys.readouterr().err
     assert results(moved)["use"] == {"best": "pool", "sigma": 0.95, "soft": 0.5}
+    assert results(moved)["batch_size"] == 4
     # What is told wins over the recipe.
     words = ["--vectors", world.folder / "one.target.vec", "--output", tmp_path / "told", "--soft", 0]
     assert run(*transfer, *words, "--best", "sources") == 0

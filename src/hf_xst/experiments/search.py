@@ -24,7 +24,7 @@ from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.jobs.transfer import development_part, updates_of
 from hf_xst.training.loop import kept_states, training_arguments
-from hf_xst.training.recipes import chart_use, recipe_of
+from hf_xst.training.recipes import as_in_recipe, chart_use, recipe_of
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.sentences import read_word_vectors
 from hf_xst.training.starts import NONE, starting_model, with_start
@@ -173,7 +173,7 @@ def _trainer(
 ) -> TrialTrainer:
     set_seed(arguments.seed)
     vectors = read_word_vectors(arguments)
-    arguments = with_start(arguments, provenance)
+    arguments = with_start(as_in_recipe(arguments, provenance), provenance)
     model = starting_model(arguments, charts, provenance, vectors)
     if arguments.train_words:
         model.train_word_vectors()

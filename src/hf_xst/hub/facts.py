@@ -208,7 +208,9 @@ class Facts:
     @property
     def settings(self) -> list[tuple[str, Any]]:
         """Settings of training that are recorded, by name."""
-        run = self.records.run | (self.records.results.get("use") or {})  # what a recipe has filled in
+        results = self.records.results  # they hold what a recipe has filled in
+        filled = {key: results[key] for key in ("batch_size",) if results.get(key)}
+        run = self.records.run | filled | (results.get("use") or {})
         found: list[tuple[str, Any]] = []
         if self.records.kind in ("source", "transferred"):
             found = [("updates done", self.records.results.get("updates"))]

@@ -64,7 +64,7 @@ class LoopArguments:
 
     epochs: float | None = option("Passes over the data (unless --updates is given).", 5.0)
     updates: int | None = option("Number of updates, in the place of --epochs.")
-    batch_size: int = option("Sentences of a batch, on each process.", 80)
+    batch_size: int | None = option("Sentences of a batch, on each process.", 80)
     learning_rate: float | None = option("Step size of Adam; by default the published one.")
     trainer: list[str] = option("Any other field of transformers.TrainingArguments as KEY=VALUE.", [])
     keep_states: bool = option(
@@ -177,7 +177,8 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "the rest is the chart loss (recommended: 0.5; published: 0)."
     )
     epochs: float | None = option("Passes over the charts, in the place of --updates.")
-    updates: int | None = option("Number of updates.", 800)
+    updates: int | None = option("Number of updates; without it 800 (recommended: 200).")
+    batch_size: int | None = option("Sentences of a batch, on each process; without it 80 (recommended: 20).")
     treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")
     data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
     split: str = option("Part of that treebank.", "dev")

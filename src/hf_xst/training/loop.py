@@ -78,8 +78,7 @@ def training_arguments(
     started = int(os.environ.get("WORLD_SIZE", "1"))
     settings: dict[str, Any] = {
         "output_dir": str(folder.run),
-        "per_device_train_batch_size": arguments.batch_size,
-        "per_device_eval_batch_size": arguments.batch_size,
+        **{f"per_device_{part}_batch_size": arguments.batch_size or 80 for part in ("train", "eval")},
         "num_train_epochs": 1.0 if arguments.epochs is None else arguments.epochs,
         "max_steps": arguments.updates if arguments.updates is not None else -1,
         "optim": "adamw_torch",

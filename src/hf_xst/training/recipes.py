@@ -7,11 +7,13 @@ and `hf-xst transfer` trains on charts as in the recipe that they were made by.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+from .arguments import TransferArguments
 from .collation import Bests, ChartUse
 
+Arguments = TypeVar("Arguments", bound=TransferArguments)
 AGREEMENT, UNIFORM = "agreement", "uniform"  # in the place of a file of weights
 
 
@@ -28,6 +30,8 @@ class Recipe:
         max_length: longest sentence, added tokens counted; the published one of the task if not given.
         use: what of a stored chart a model is trained on.
         learning_rate: step size of training; the published one of the task if not given.
+        updates: number of updates.
+        batch_size: sentences of a batch.
     """
 
     start_by_agreement: bool = False
@@ -37,6 +41,8 @@ class Recipe:
     max_length: int | None = None
     use: ChartUse = ChartUse()
     learning_rate: float | None = None
+    updates: int = 800
+    batch_size: int = 80
 
 
 PUBLISHED_RECIPE, RECOMMENDED = "published", "recommended"
@@ -50,6 +56,8 @@ RECIPES: Mapping[str, Recipe] = {
         max_length=61,
         use=ChartUse(best="pool", sigma=0.95, soft=0.5),
         learning_rate=1e-4,
+        updates=200,  # a good start is lost in longer training
+        batch_size=20,
     ),
 }
 
@@ -57,6 +65,28 @@ RECIPES: Mapping[str, Recipe] = {
 def recipe_of(provenance: Mapping[str, Any]) -> str:
     """Name the recipe that charts were made by; charts from before there were two are published ones."""
     return str(provenance.get("recipe", PUBLISHED_RECIPE))
+
+
+def as_in_recipe(arguments: Arguments, provenance: Mapping[str, Any]) -> Arguments:
+    """Fill in the length of training and the size of batches, where they are not told.
+
+    Raises:
+        ValueError: the charts' recipe is not known.
+    """
+    recipe = _known(recipe_of(provenance))
+    return replace(
+        arguments,
+        updates=recipe.updates if arguments.updates is None else arguments.updates,
+        batch_size=recipe.batch_size if arguments.batch_size is None else arguments.batch_size,
+    )
+
+
+def _known(recipe: str) -> Recipe:
+    if recipe not in RECIPES:
+        raise ValueError(
+            f"the charts were made by the recipe {recipe!r}; this package knows {', '.join(RECIPES)}"
+        )
+    return RECIPES[recipe]
 
 
 def chart_use(
@@ -73,11 +103,7 @@ def chart_use(
     Raises:
         ValueError: there is no such recipe, or a value is out of range.
     """
-    if recipe not in RECIPES:
-        raise ValueError(
-            f"the charts were made by the recipe {recipe!r}; this package knows {', '.join(RECIPES)}"
-        )
-    own = RECIPES[recipe].use
+    own = _known(recipe).use
     return ChartUse(
         own.best if best is None else best,
         own.sigma if sigma is None else sigma,

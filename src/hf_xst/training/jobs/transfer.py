@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..arguments import TransferArguments
 from ..collation import ChartUse
 from ..defaults import PUBLISHED, kind_of
 from ..loop import kept_states, train_and_save, training_arguments
-from ..recipes import RECIPES, chart_use, recipe_of
+from ..recipes import RECIPES, as_in_recipe, chart_use, recipe_of
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec
@@ -48,7 +49,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     set_seed(arguments.seed)
     charts, provenance = load_charts(arguments.charts)
     use = chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft)
-    arguments = with_start(arguments, provenance)
+    arguments = with_start(as_in_recipe(arguments, provenance), provenance)
     vectors = read_word_vectors(arguments)
     model = starting_model(arguments, charts, provenance, vectors)
     l2 = _pull_strength(arguments, provenance)
@@ -70,7 +71,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     )
     folder.begin(is_main=settings.process_index == 0)
     train_and_save(trainer, folder)
-    results = _results(trainer, charts, l2, use, provenance)
+    results = _results(trainer, charts, l2, use, provenance) | {"batch_size": arguments.batch_size}
     if arguments.start not in NO_MODELS:
         path, revision = located(arguments.start, arguments.start_revision)
         results["start"] = {"id": SourceSpec("start", path).public_id(), "revision": revision}
@@ -105,16 +106,11 @@ def _results(
 def _settings(
     arguments: TransferArguments, folder: RunFolder, provenance: dict[str, Any], *, evaluates: bool
 ) -> TrainingArguments:
-    rate = arguments.learning_rate
-    if rate is None:
-        rate = RECIPES[recipe_of(provenance)].learning_rate
-    if rate is None:
-        rate = PUBLISHED[provenance["model_type"]].learning_rate[kind_of(provenance)]
     return training_arguments(
         folder,
         arguments,
         arguments.seed,
-        learning_rate=rate,
+        learning_rate=learning_rate_of(arguments, provenance),
         max_steps=updates_of(arguments),
         eval_strategy="steps" if evaluates else "no",
         eval_steps=arguments.eval_every,
@@ -123,8 +119,16 @@ def _settings(
     )
 
 
+def learning_rate_of(arguments: TransferArguments, provenance: Mapping[str, Any]) -> float:
+    """Return the step size: the one told, that of the charts' recipe, or the published one."""
+    if arguments.learning_rate is not None:
+        return arguments.learning_rate
+    rate = RECIPES[recipe_of(provenance)].learning_rate
+    return PUBLISHED[provenance["model_type"]].learning_rate[kind_of(provenance)] if rate is None else rate
+
+
 def updates_of(arguments: TransferArguments) -> int:
-    """Return the number of updates, or -1 where epochs count: they win, for `--updates` has a default."""
+    """Return the number of updates, or -1 where epochs count: they win, for a recipe names updates."""
     return -1 if arguments.epochs is not None or arguments.updates is None else arguments.updates
 
 
