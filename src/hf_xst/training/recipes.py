@@ -56,7 +56,7 @@ RECIPES: Mapping[str, Recipe] = {
         max_length=61,
         use=ChartUse(best="pool", sigma=0.95, soft=0.5),
         learning_rate=1e-4,
-        updates=200,  # a good start is lost in longer training
+        updates=200,  # from a good start, more of them are no sure gain (docs/results)
         batch_size=20,
     ),
 }
