@@ -116,7 +116,8 @@ def _alike(models: Mapping[str, StructuredModel]) -> None:
         differing = sorted(key for key in {*expected, *settings} if expected.get(key) != settings.get(key))
         if differing:
             raise ValueError(
-                f"{pair} differ in {', '.join(differing)}: only models of one configuration have a mean"
+                f"{pair} differ in {', '.join(differing)}: only models of one configuration have a mean, as "
+                "sources that were trained with `train-source --start MODEL` are"
             )
         for key, value in _fixed(first).items():
             if not torch.equal(value, _fixed(model)[key]):
