@@ -363,15 +363,12 @@ def test_ctrl_c_in_a_process_of_its_own(model, tmp_path):
 def test_memory_does_not_grow_with_the_file(model, tmp_path, monkeypatch):
     monkeypatch.setattr(annotation, "BLOCK", 10)
     peaks = []
-    for count in (
-        150,
-        150,
-        600,
-    ):  # the first run imports and caches; with few sentences no garbage is collected
+    # The first run imports and caches; in shorter ones no garbage would be collected.
+    for count in (300, 300, 900):
         given = many(tmp_path / f"{count}.conllu", count)
         gc.collect()
         tracemalloc.start()
         assert run("predict", "--model", model, "--input", given, "--output", tmp_path / "o.conllu") == 0
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] < 1.5 * peaks[1]
+    assert peaks[2] < 1.25 * peaks[1]

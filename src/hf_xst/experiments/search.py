@@ -119,7 +119,7 @@ def search_space(arguments: SearchArguments, provenance: Mapping[str, Any]) -> S
     published = {RATE: PUBLISHED_RATE.get(model_type, {}).get(rule), PULL: PUBLISHED_PULL}
     given = {RATE: arguments.log_learning_rate, PULL: arguments.log_l2}
     fixed = {RATE: arguments.learning_rate is not None, PULL: arguments.l2 is not None}
-    fixed[PULL] |= arguments.start == "none"  # a fresh model has nothing to be pulled to
+    fixed[PULL] |= arguments.start == NONE  # a fresh model has nothing to be pulled to
     space: dict[str, tuple[float, float]] = {}
     for name, bounds in given.items():
         if fixed[name]:
@@ -230,7 +230,7 @@ def _config(arguments: SearchArguments, report: Mapping[str, Any]) -> str:
         for field in fields(TransferArguments)
     }
     told = asdict(arguments)
-    settings = {RATE: arguments.learning_rate, PULL: 0.0 if arguments.start == "none" else arguments.l2}
+    settings = {RATE: arguments.learning_rate, PULL: 0.0 if arguments.start == NONE else arguments.l2}
     settings |= report["best"]["values"]
     settings |= {name: told[name] for name in _CARRIED if told[name] != defaults[name]}
     origin = (
