@@ -12,7 +12,7 @@ import yaml
 from hf_xst.demo.run import TARGET, write_languages
 from hf_xst.experiments.cells import Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
-from hf_xst.experiments.study import Study
+from hf_xst.experiments.study import Study, read_study
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 WIDE = {"build": {"sigma": 0.999, "keep_log_probs": True}}
@@ -165,7 +165,7 @@ def _target(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_published_configurations_say_what_a_study_knows(path):
-    study = Study(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    study = read_study(path)
     assert study.plans
     assert study.all_methods
     assert study.start in study.sources
@@ -175,7 +175,7 @@ def test_published_configurations_say_what_a_study_knows(path):
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_published_configurations_find_their_files(path, shared, tmp_path):
     data = shared("paper", "results.json").parent.parent
-    study = Study(**yaml.safe_load(path.read_text(encoding="utf-8")), data=data)
+    study = read_study(path, data)
     names = list(Graph(study.cells(), tmp_path).cells)
     assert len(names) > 20
 

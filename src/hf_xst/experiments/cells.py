@@ -72,11 +72,20 @@ class Graph:
 
     def result(self, name: str) -> dict[str, Any] | None:
         """Return a cell's kept result, or None if there is none for its present key."""
+        record = self._record(name)
+        return None if record is None else record["result"]
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Return the records of all cells that have a result for their present key, by name."""
+        found = {name: self._record(name) for name in self.cells}
+        return {name: record for name, record in found.items() if record is not None}
+
+    def _record(self, name: str) -> dict[str, Any] | None:
         path = self.folder / "cells" / f"{name}.json"
         if not path.exists():
             return None
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return record["result"] if record["key"] == self.keys[name] else None
+        return record if record["key"] == self.keys[name] else None
 
     def chosen(self, only: Sequence[str] = ()) -> list[str]:
         """Return the cells whose name has one of the given words among its parts, and all they need."""

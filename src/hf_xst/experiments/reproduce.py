@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.table import Table
 
 from hf_xst.console import console
@@ -16,8 +15,8 @@ from hf_xst.training.arguments import option, required
 
 from .cells import Graph, read_records
 from .report import write_report
-from .report.job import read_cells
-from .study import Study
+from .report.job import about_study, read_cells
+from .study import Study, read_study
 from .workers import FailedCellsError, run_side_by_side
 
 
@@ -41,19 +40,15 @@ class ReproduceArguments:
 
 
 def load_study(config: str, data: str | None) -> Study:
-    """Read a study's configuration.
+    """Read a study whose files lie in a data folder.
 
     Raises:
-        ValueError: the configuration has unknown or lacks necessary entries.
+        ValueError: the configuration cannot be used, see `read_study`, or there is no data folder.
     """
-    content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
     root = Path(data or os.environ.get("HF_XST_SHARED") or "../shared")
     if not root.is_dir():
         raise ValueError(f"there is no data folder {root}; give it with --data, or set HF_XST_SHARED")
-    try:
-        return Study(**content, data=root)
-    except TypeError as error:
-        raise ValueError(f"{config}: {error}; see hf_xst.experiments.study.Study for the entries") from error
+    return read_study(Path(config), root)
 
 
 @dataclass(frozen=True)
@@ -76,13 +71,18 @@ def reproduce(arguments: ReproduceArguments) -> None:
         arguments: see the class.
 
     Raises:
-        ValueError: the configuration or the data folder cannot be used.
+        ValueError: the configuration or the data folder cannot be used, or no cell is chosen.
         FailedCellsError: cells failed (with `--jobs`); the others were made.
     """
     study = load_study(arguments.config, arguments.data)
     folder = Path(arguments.output or Path("runs") / Path(arguments.config).stem)
     make = GraphOf(arguments.config, arguments.data, folder)
     graph = make()
+    if not graph.chosen(arguments.only):
+        raise ValueError(
+            f"no cell's name has the parts {' or '.join(arguments.only)}; names are such as "
+            f"{', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}"
+        )
     if arguments.known is not None:
         taken = graph.restore(read_cells(Path(arguments.known))[0])
         console.print(f"{taken} results of {arguments.known} are taken over")
@@ -95,20 +95,14 @@ def reproduce(arguments: ReproduceArguments) -> None:
         else:
             graph.run(arguments.only)
     except FailedCellsError:
-        _report(arguments, study, folder)
+        _report(arguments, study, graph)
         raise
-    _report(arguments, study, folder)
+    _report(arguments, study, graph)
 
 
-def _report(arguments: ReproduceArguments, study: Study, folder: Path) -> None:
-    about = {
-        "title": Path(arguments.config).stem,
-        "command": f"hf-xst reproduce --config {arguments.config}",
-        "notes": study.about,
-        "marks": study.marks,
-        "settings": Path(arguments.config).read_text(encoding="utf-8"),
-    }
-    path = write_report(read_records(folder), Path(arguments.report or folder / "report"), about, study.data)
+def _report(arguments: ReproduceArguments, study: Study, graph: Graph) -> None:
+    folder = Path(arguments.report or graph.folder / "report")
+    path = write_report(graph.records(), folder, about_study(Path(arguments.config)), study.data)
     console.print(f"report: {path}")
 
 

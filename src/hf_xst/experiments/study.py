@@ -12,6 +12,7 @@ from hf_xst.files import sha256_of
 from hf_xst.training.starts import MEAN
 
 from .cells import Cell
+from .config import read_config
 
 Settings = Mapping[str, Any]
 # Chart plans and methods of the paper, which every study has unless it names its own.
@@ -94,7 +95,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study's configuration says.
+    """What a study's configuration says; a file may say it in part, over another one (see `read_study`).
 
     Args:
         sources: by name, `train` (files below the data folder), and optionally `split`, `dev`, `dev_split`,
@@ -197,6 +198,22 @@ class Study:
         """Return the SHA-256 of each file below the data folder."""
         flat = [path for entry in files if entry for path in ([entry] if isinstance(entry, str) else entry)]
         return {path: _hash(self.data / path) for path in flat}
+
+
+def read_study(path: Path, data: Path = Path()) -> Study:
+    """Read a study from its configuration (see `hf_xst.experiments.config.read_config`).
+
+    Args:
+        path: the YAML file.
+        data: folder below which the study's files lie.
+
+    Raises:
+        ValueError: the configuration is no YAML, or has unknown or lacks necessary entries.
+    """
+    try:
+        return Study(**read_config(path), data=data)
+    except TypeError as error:
+        raise ValueError(f"{path}: {error}; see hf_xst.experiments.study.Study for the entries") from error
 
 
 def _made(kind: Any, what: str, given: Settings) -> Any:

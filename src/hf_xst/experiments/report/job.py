@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hf_xst.console import console
 from hf_xst.training.arguments import option, required
 
 from ..cells import read_records
-from ..study import Study
+from ..config import config_text
+from ..study import read_study
 from .reading import Records
 from .write import RESULTS, write_report
 
@@ -84,15 +83,11 @@ def _read_file(path: Path) -> tuple[Records, dict[str, Any]]:
 
 def about_study(path: Path) -> dict[str, Any]:
     """Return what a study's configuration says about its report."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        study = Study(**yaml.safe_load(text))
-    except TypeError as error:
-        raise ValueError(f"{path}: {error}; see hf_xst.experiments.study.Study for the entries") from error
+    study = read_study(path)
     return {
         "title": path.stem,
-        "command": f"hf-xst reproduce --config {path}",
+        "command": f"hf-xst reproduce --config {path.name if path.is_absolute() else path}",
         "notes": study.about,
         "marks": study.marks,
-        "settings": text,
+        "settings": config_text(path),
     }
