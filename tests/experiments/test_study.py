@@ -152,8 +152,12 @@ def test_sources_may_start_from_one_of_them_and_training_from_their_mean(tmp_pat
     assert results["A/tagger/other/transferred/mean/42"]["start"] == "mean"
     given = yaml.safe_load((tmp_path / f"work/A/tagger/source/{others[0]}/run/config.yaml").read_text())
     assert given["start"].endswith(f"A/tagger/source/{first}")
-    with pytest.raises(ValueError, match="expected one that is named before it"):
-        small_study(data, names, sources={others[0]: sources[others[0]], first: sources[first]})
+    assert small_study(data, names, sources=dict(reversed(sources.items()))).sources_by_start()[0] == first
+    around = {first: {**sources[first], "start": others[0]}}
+    with pytest.raises(
+        ValueError, match=f"{others[0]} is to start from '{first}'; expected one of {others[1]}"
+    ):
+        small_study(data, names, sources=sources | around)
     with pytest.raises(ValueError, match="methods: mean: found the start 'best'; expected mean"):
         small_study(data, names, methods={"mean": {"charts": "wide", "start": "best"}})
 

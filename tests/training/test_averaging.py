@@ -88,6 +88,10 @@ def test_one_start_is_known_by_what_was_recorded():
     assert not have_one_start([two, three, tuned("tagger", 3)])
     three.config.start_sha256 = weights_digest(two)
     assert not have_one_start([one, two, three])
+    four = tuned("tagger", 3)
+    four.config.start_sha256 = weights_digest(two)
+    assert have_one_start([two, three, four])  # where the start of the start is no matter
+    assert not have_one_start([one, two, three, four])
 
 
 def test_models_that_have_no_mean():

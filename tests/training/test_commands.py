@@ -18,6 +18,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 from small import RELATIONS, UPOS, gold, vectors
+from tiny_models import save_bert
 from transformers import AutoModel
 
 import hf_xst_cli
@@ -390,6 +391,24 @@ def test_sources_fine_tuned_from_one_start_and_their_mean(world, tmp_path, capsy
     assert "start_from_mean" not in load_charts(str(tmp_path / "told"))[1]
 
 
+def test_a_start_whose_encoder_is_trained_further(world, tmp_path):
+    bert = save_bert(tmp_path / "bert")
+    here = [word for word in world.here if word not in ("--vectors", world.folder / "one.vec")]
+    sizes = ["--model", "context_layers=0", *PARSER[4:]]
+    assert run("train-source", "--output", tmp_path / "a", *here, "--encoder", bert, *sizes) == 0
+    words = ["train-source", *here, "--start", tmp_path / "a", "--model", "frozen_layers=1"]
+    assert run(*words, "--output", tmp_path / "b") == 0
+    before, after = (
+        AutoModel.from_pretrained(tmp_path / name).encoder.words.model.encoder.layer for name in "ab"
+    )
+    kept, trained = (
+        all(torch.equal(*pair) for pair in zip(one.parameters(), other.parameters(), strict=True))
+        for one, other in zip(before, after, strict=True)
+    )
+    assert (kept, trained) == (True, False)
+    assert AutoModel.from_pretrained(tmp_path / "b").config.frozen_layers == 1
+
+
 @pytest.mark.parametrize("rule", ["majority", "pool"])
 def test_vote(world, tmp_path, rule):
     words = ["vote", *world.sources, "--treebank", f"test={world.folder}/test.conllu", "--rule", rule]
@@ -543,9 +562,10 @@ ERRORS = [
     ),
     ("transfer {charts} --start {here}/two", "labels that the model does not have: amod"),
     (
-        "train-source {one} {start} --model context_layers=2",
-        "its own encoder and configuration: leave out --model",
+        "train-source {one} {start} --model context_layers=2 frozen_layers=0",
+        "only frozen_layers may be changed: leave out --model context_layers",
     ),
+    ("train-source {one} {vec} {start} --model frozen_layers=0", "the start reads word vectors"),
     (
         "train-source {one} {vec} {start} --task tagger",
         "--task is tagger, the start is a hf_xst_biaffine_parser",

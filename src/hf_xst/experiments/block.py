@@ -58,20 +58,22 @@ class Block:
         parts = (self.study.tasks[self.task], encoder, encoder.get(self.task, {}))
         return merged(*(part.get(job, {}) for part in parts))
 
-    def beginning(self, start: str | None, work: Path, settings: Settings) -> dict[str, Any]:
+    def beginning(self, given: Settings, work: Path, settings: Settings) -> dict[str, Any]:
         """Complete the settings of a source's training: by the encoder, or by the source it starts from.
 
         Args:
-            start: that source's code, if there is one.
+            given: what the study says about the source.
             work: folder of the cell.
             settings: of `train_source`.
         """
+        start = given.get("start")
         if start is None:
             encoder = self.study.encoders[self.encoder].get("encoder")
             return {**settings, "encoder": None if encoder is None else str(self.study.data / encoder)}
-        brought = ("encoder_layers", "model")  # a start has its own
-        own = {key: value for key, value in settings.items() if key not in brought}
-        return {**own, "start": str(root_of(work) / self.source_name(start))}
+        # A start has its own configuration; only the source itself may say to change some of it.
+        own = {key: value for key, value in settings.items() if key not in ("encoder_layers", "model")}
+        changed = given.get("train_source", {}).get("model", [])
+        return {**own, "model": changed, "start": str(root_of(work) / self.source_name(start))}
 
     def vectors(self, code: str) -> str | None:
         """Return the file of a language's word vectors, if models read by vectors."""

@@ -61,7 +61,7 @@ class BlockCells(Block):
                     split=given.get("split", "train"),
                     dev_split=given.get("dev_split", "dev"),
                     vectors=self.vectors(code),
-                    **self.beginning(begun, work, settings),
+                    **self.beginning(given, work, settings),
                 )
             )
             found = scoring.results_of(work)

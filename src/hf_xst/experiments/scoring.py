@@ -15,6 +15,7 @@ from hf_xst.charts import GroupedWeights
 from hf_xst.data import WordVectors, prepare, read_vectors
 from hf_xst.metrics import main_score, score
 from hf_xst.models.base import StructuredModel
+from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.training.averaging import mean_of_models
 from hf_xst.training.defaults import PUBLISHED
 from hf_xst.training.frozen import STATES_FILE, FrozenStates, WordStates
@@ -84,15 +85,25 @@ class Place:
         return found
 
     def shared_states(
-        self, models: Mapping[str, StructuredModel], rows: Dataset
+        self, models: Mapping[str, StructuredModel], rows: Dataset, trained: bool = False
     ) -> dict[str, WordStates | None]:
-        """Return the word states of frozen encoders, kept in files for the cells to come."""
+        """Return the word states of frozen encoders, kept in files for the cells to come.
+
+        Args:
+            models: by name.
+            rows: the sentences.
+            trained: also those of encoders that were trained, in memory, where each model reads the rows more
+                than once.
+        """
         stores: dict[str, FrozenStates] = {}
         found: dict[str, WordStates | None] = {}
         for name, model in models.items():
             fresh = FrozenStates.of(model)
             if fresh is None:
                 found[name] = None
+                if trained and isinstance(model.encoder.words, PretrainedWords):
+                    found[name] = own = FrozenStates(name)
+                    own.add(model, rows["words"])
                 continue
             folder = self.states / fresh.fingerprint[:16]
             if fresh.fingerprint not in stores:
@@ -138,7 +149,7 @@ def ensemble(
         if part not in place.treebanks:
             continue
         gold, rows, note = place.gold(part, columns)
-        states = place.shared_states(models, rows)
+        states = place.shared_states(models, rows, trained=True)
         scores: dict[str, Any] = {}
         for (name, model), code in zip(alone.items(), models, strict=True):
             scores[name] = score(list(predict_rows(model, rows, states=states[code])), gold, columns)

@@ -139,13 +139,7 @@ class Study:
     data: Path = field(default=Path())
 
     def __post_init__(self) -> None:
-        codes = list(self.sources)
-        for place, (code, given) in enumerate(self.sources.items()):
-            start = given.get("start")
-            if start is not None and start not in codes[:place]:
-                raise ValueError(
-                    f"the source {code} is to start from {start!r}; expected one that is named before it"
-                )
+        self.sources_by_start()
         for name, method in self.all_methods.items():
             if (method.charts or name) not in self.plans:
                 raise ValueError(
@@ -174,6 +168,25 @@ class Study:
         """Where targets differ from the published ones, by target."""
         return {code: given["mark"] for code, given in self.targets.items() if "mark" in given}
 
+    def sources_by_start(self) -> list[str]:
+        """Return the sources' names, each after the one that it starts from.
+
+        Raises:
+            ValueError: a source starts from what is none, or from itself.
+        """
+        order: list[str] = []
+        for code in self.sources:
+            line = [code]  # from the source to the first of those that it stands on
+            while (start := self.sources[line[-1]].get("start")) is not None:
+                if start not in self.sources or start in line:
+                    others = ", ".join(each for each in self.sources if each not in line)
+                    raise ValueError(
+                        f"the source {line[-1]} is to start from {start!r}; expected one of {others}"
+                    )
+                line.append(start)
+            order += [each for each in reversed(line) if each not in order]
+        return order
+
     def cells(self) -> Iterator[Cell]:
         """Give all cells, each after those that it needs."""
         from .block_cells import BlockCells  # they are made of a study
@@ -181,7 +194,7 @@ class Study:
         # Taggers come before parsers, which may read their answers.
         tasks = sorted(self.tasks, reverse=True)
         blocks = [BlockCells(self, encoder, task) for encoder in self.encoders for task in tasks]
-        yield from (block.source(code) for block in blocks for code in self.sources)
+        yield from (block.source(code) for block in blocks for code in self.sources_by_start())
         for target in self.targets:
             for block in blocks:
                 yield from block.target(target)

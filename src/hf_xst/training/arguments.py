@@ -85,8 +85,9 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
         "What to do with gold that is no tree: refuse it, or leave it out.", "skip"
     )
     start: str | None = option(
-        "Go on from this model (folder or Hub id) with its encoder, configuration and labels. Sources that "
-        "were fine-tuned from one start have a mean, see transfer."
+        "Go on from this model (folder or Hub id) with its encoder, configuration and labels (`--model "
+        "frozen_layers=N` trains more of its encoder, or less). Sources that were fine-tuned from one start "
+        "have a mean, see transfer."
     )
     start_revision: str | None = option("Revision of the start on the Hub.")
     encoder: str | None = option("A pretrained encoder (folder or Hub id) in the place of word vectors.")

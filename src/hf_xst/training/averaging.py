@@ -30,9 +30,11 @@ _FREE = frozenset(
 def have_one_start(models: Sequence[StructuredModel]) -> bool:
     """Say whether several models are on record as fine-tuned from one of them, or from one model."""
     told = {model.config.start_sha256 for model in models} - {None}
-    if len(models) < 2 or len(told) != 1:
+    if len(models) < 2 or not told:
         return False
-    return all((model.config.start_sha256 or weights_digest(model)) in told for model in models)
+    # The start is among them or not, and may itself have been fine-tuned from another model.
+    begun = [{model.config.start_sha256, weights_digest(model)} for model in models]
+    return any(all(start in each for each in begun) for start in told)
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ from hf_xst.data import hold_out, prepare
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.models import BiaffineParser, BiaffineParserConfig, CrfTagger, CrfTaggerConfig
 from hf_xst.models.base import StructuredModel
+from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.remote import located
 
 from ..arguments import TrainSourceArguments
@@ -117,15 +118,33 @@ def _start(arguments: TrainSourceArguments) -> StructuredModel | None:
     """
     if arguments.start is None:
         return None
-    own = ("encoder", "encoder_revision", "encoder_layers", "model")
+    own = ("encoder", "encoder_revision", "encoder_layers")
     told = [f"--{name}" for name in own if getattr(arguments, name)]
+    fields = _model_fields(arguments)
+    told += [f"--model {name}" for name in fields if name != "frozen_layers"]
     if told:
-        raise ValueError(f"--start brings its own encoder and configuration: leave out {', '.join(told)}")
+        raise ValueError(
+            f"--start brings its own encoder and configuration, of which only frozen_layers may be changed: "
+            f"leave out {', '.join(told)}"
+        )
     model = load_model(arguments.start, arguments.start_revision, read_word_vectors(arguments))
     if not isinstance(model, KINDS[arguments.task][0]):
         raise ValueError(f"--task is {arguments.task}, the start is a {model.config.model_type}")
     model.config.start_sha256 = weights_digest(model)
+    if fields:
+        _freeze(model, fields["frozen_layers"])
     return model
+
+
+def _freeze(model: StructuredModel, layers: int) -> None:
+    """Train less or more of the start's encoder than was trained before."""
+    words = model.encoder.words
+    if not isinstance(words, PretrainedWords):
+        raise ValueError(
+            "--model frozen_layers is about a pretrained encoder; the start reads word vectors: leave it out"
+        )
+    model.config.frozen_layers = words.frozen_layers = layers
+    words.freeze()
 
 
 def _with_labels(model: StructuredModel, train: Dataset) -> StructuredModel:
