@@ -1,0 +1,89 @@
+"""The command that runs a study: what it makes, reports and refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from canned import study
+
+from hf_xst.experiments.cells import Cell
+from hf_xst.experiments.reproduce import ReproduceArguments, reproduce
+from hf_xst.experiments.study import Study
+
+CONFIG = """
+sources: {en: {train: x}}
+targets: {it: {text: x, test: x}}
+encoders: {B: {}}
+tasks: {parser: {}}
+"""
+RESULTS = {name: each["result"] for name, each in study().items() if name.endswith("/ensemble")}
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch) -> list[str]:
+    """Let every study have ready cells, and note which of them are made."""
+    names: list[str] = []
+
+    def cell(name: str) -> Cell:
+        def run(work, results):
+            names.append(name)
+            return RESULTS[name]
+
+        return Cell(name, run)
+
+    monkeypatch.setattr(Study, "cells", lambda self: map(cell, RESULTS))
+    (tmp_path / "study.yaml").write_text(CONFIG, encoding="utf-8")
+    return names
+
+
+@pytest.fixture
+def told(tmp_path) -> dict[str, str]:
+    return {"config": str(tmp_path / "study.yaml"), "data": str(tmp_path), "output": str(tmp_path / "run")}
+
+
+def test_a_study_is_made_once_and_reported(made, told, tmp_path):
+    reproduce(ReproduceArguments(**told))
+    assert made == list(RESULTS)
+    other = tmp_path / "run" / "cells" / "B" / "parser" / "of-another-study.json"
+    other.write_text(json.dumps({"name": "B/parser/of-another-study", "key": "k", "result": {}}))
+    reproduce(ReproduceArguments(**told, report=str(tmp_path / "again")))
+    assert made == list(RESULTS)
+    first, again = ((tmp_path / name / "results.json").read_text() for name in ("run/report", "again"))
+    assert first == again
+    content = json.loads(first)
+    assert list(content["cells"]) == sorted(RESULTS)
+    # The command of the report tells nobody's folders.
+    assert content["about"]["command"] == "hf-xst reproduce --config study.yaml"
+    assert str(tmp_path) not in first
+
+
+def test_results_of_elsewhere_are_taken_over(made, told, tmp_path):
+    reproduce(ReproduceArguments(**told))
+    made.clear()
+    there = {**told, "output": str(tmp_path / "there")}
+    reproduce(ReproduceArguments(**there, known=str(tmp_path / "run" / "report" / "results.json")))
+    assert made == []
+
+
+def test_the_status_makes_nothing(made, told, tmp_path, capsys):
+    reproduce(ReproduceArguments(**told, status=True))
+    assert made == []
+    assert not (tmp_path / "run").exists()
+    assert f"{len(RESULTS)} cells to make" in capsys.readouterr().err
+
+
+def test_a_part_that_is_none_is_told(made, told):
+    with pytest.raises(ValueError, match=r"no cell's name has the parts B/parsing; names are such as "):
+        reproduce(ReproduceArguments(**told, only=["B/parsing"]))
+    assert made == []
+
+
+def test_a_data_folder_that_is_none_is_told(made, told):
+    with pytest.raises(ValueError, match="there is no data folder nowhere; give it with --data"):
+        reproduce(ReproduceArguments(**{**told, "data": "nowhere"}))
