@@ -64,6 +64,22 @@ def push_model(folder: str, repository: str, **options: Any) -> str:
 
 
 @call
+def push_pipeline(folder: str, tagger: str, repository: str, saved: str | None = None) -> list[str]:
+    """Push a pipeline of a parser and its tagger, at once or while it is saved; tell what loading gives."""
+    from transformers import pipeline
+
+    import hf_xst  # noqa: F401 - registers the pipelines
+
+    parse = pipeline("dependency-parsing", model=folder, tagger=tagger)
+    if saved is None:
+        parse.push_to_hub(repository)
+    else:
+        parse.save_pretrained(saved, push_to_hub=True, repo_id=repository)
+    again = pipeline("dependency-parsing", model=repository)
+    return [type(again.model).__name__, type(again.tagger).__name__]
+
+
+@call
 def push_trainer(folder: str, output: str, repository: str) -> list[str]:
     """Train nothing, save all that a Trainer saves, push."""
     from small import gold

@@ -153,6 +153,18 @@ def test_push_to_hub_of_a_model_and_of_a_trainer(
     assert set(tree(hub, "tester/trained")) == set(tree(hub, "tester/from-memory"))
 
 
+def test_push_to_hub_of_a_pipeline(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    save_model(tmp_path / "tags", "tagger")
+    given = {"folder": str(model), "tagger": str(tmp_path / "tags")}
+    loaded = ["BiaffineParser", "CrfTagger"]
+    assert client("push_pipeline", **given, repository="tester/piped") == loaded
+    saved = str(tmp_path / "saved")
+    assert client("push_pipeline", **given, repository="tester/saved", saved=saved) == loaded
+    for name in ("tester/piped", "tester/saved"):
+        assert refs(hub, name)["private"]
+        assert {"config.json", "README.md", "tagger/config.json"} <= set(tree(hub, name))
+
+
 def test_the_users_own_card_is_not_overwritten(client: Client, hub: Hub, model: Path) -> None:
     (model / "README.md").write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
     assert client.command("push", model, "--to", "tester/carded")["status"] == 0

@@ -26,6 +26,7 @@ from hf_xst.data.segmentation import segment
 from hf_xst.models import BiaffineParser, CrfTagger
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import VectorTable
+from hf_xst.models.word_model import PUSH_ARGUMENTS
 from hf_xst.training.annotation import (
     ANNOTATOR_FOLDER,
     Annotated,
@@ -212,11 +213,30 @@ class StructuredPipeline(Pipeline):
         for block in annotator.blocks(sentences, annotator.row):
             yield from block
 
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:  # type: ignore[override, unused-ignore]
+    def save_pretrained(  # type: ignore[override, unused-ignore]
+        self, save_directory: str | os.PathLike[str], push_to_hub: bool = False, **kwargs: Any
+    ) -> None:
         """Save the model, and its tagger in `tagger/`, so that loading finds both; no code is saved."""
+        hub = {key: kwargs.pop(key) for key in PUSH_ARGUMENTS if key in kwargs}
         self.model.save_pretrained(save_directory, **kwargs)
         if self.tagger is not None:
             self.tagger.save_pretrained(Path(save_directory) / ANNOTATOR_FOLDER)
+        if push_to_hub:
+            self.push_to_hub(hub.pop("repo_id", Path(save_directory).name), **hub)
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:  # type: ignore[override, unused-ignore]
+        """Put the model and its tagger on the Hub, searched for what is private.
+
+        Args:
+            repo_id: USER/NAME.
+            options: see `push_to_hub` of the model.
+
+        Raises:
+            ValueError: something private would go, or the Hub refuses; in one line.
+        """
+        from .publish import push_model  # nothing of it is needed to annotate
+
+        return push_model(self, repo_id, **options)
 
 
 def _grouped(results: Iterator[Annotated], waiting: deque[Given]) -> Iterator[tuple[Given, list[Annotated]]]:

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from datasets import Dataset
 from huggingface_hub import CommitInfo, hf_hub_download
 from huggingface_hub.repocard import RepoCard
 
 from hf_xst.files import write_text
-from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import WORDS_FILE
 from hf_xst.remote import HUB_ERRORS
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
@@ -96,11 +95,18 @@ def push_folder(
         return None if choices.dry_run else upload(parcel, destination)
 
 
-def push_model(model: StructuredModel, repository: str, **options: Any) -> CommitInfo:
+class Saveable(Protocol):
+    """A model, or a pipeline of a model and its tagger."""
+
+    def save_pretrained(self, save_directory: str, **kwargs: Any) -> None:
+        """Write what `from_pretrained` reads."""
+
+
+def push_model(model: Saveable, repository: str, **options: Any) -> CommitInfo:
     """Put a model in memory on the Hub, through the checks of `push_folder`.
 
     Args:
-        model: the model.
+        model: the model, or a pipeline, whose tagger goes with it.
         repository: USER/NAME.
         options: those of `transformers`' `push_to_hub`, of which `private` is true unless it is false, and
             `vocabulary` and `vectors` of `Choices`.

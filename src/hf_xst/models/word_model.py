@@ -33,7 +33,7 @@ _HUB_ARGUMENTS = (
     "token",
 )
 
-_PUSH_ARGUMENTS = (
+PUSH_ARGUMENTS = (
     "repo_id",
     "commit_message",
     "commit_description",
@@ -212,7 +212,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         """
         words = self.encoder.words
         words.describe_in(self.config)
-        hub = {key: kwargs.pop(key) for key in _PUSH_ARGUMENTS if key in kwargs}
+        hub = {key: kwargs.pop(key) for key in PUSH_ARGUMENTS if key in kwargs}
         if is_main_process:
             folder = Path(save_directory)
             folder.mkdir(parents=True, exist_ok=True)
