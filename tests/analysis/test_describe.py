@@ -51,7 +51,7 @@ def test_it_says_what_the_tensor_functions_say(kind):
         for key in ("precision", "recall"):
             assert mine["with_boundaries"][key] == pytest.approx(quality[key])
         assert mine["median_log_size"] == pytest.approx(quality["log_size"].median().item())
-    pooled = log_opinion_pool(stacked_log_marginals(sources), None, 1e-6, valid=sources[0].valid)
+    pooled = log_opinion_pool(stacked_log_marginals(sources), None, 1e-6, valid=possible_candidates(sources))
     nll = -pooled.gather(-1, candidates[..., None])[..., 0]
     distance = found["distance"]["pool"]["with_boundaries"]
     assert distance["per_group"]["kl"] == pytest.approx(nll.mean().item(), rel=1e-5)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_xst.charts import log_opinion_pool, pool, pooled_chart, stacked_log_marginals
-from hf_xst.charts.pooling import normalised_weights, unsupported_groups
-from hf_xst.structures import DependencyTreeCRF
+from hf_xst.charts.pooling import normalised_weights, possible_candidates, unsupported_groups
+from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 law = settings(deadline=None, max_examples=40)
 
@@ -192,3 +192,23 @@ def test_other_bad_input_is_refused():
 
 def test_uniform_weights_by_default():
     assert normalised_weights(None, 4, torch.zeros(1)).tolist() == [0.25] * 4
+
+
+def test_a_floor_gives_nothing_to_what_the_scores_of_all_sources_exclude():
+    """Pairs that no labelling has stay out of charts and pools; what is too small for a number does not."""
+    generator = torch.Generator().manual_seed(3)
+    sources = []
+    for _ in range(3):
+        scores = 400 * torch.randn(2, 3, 4, 4, generator=generator)  # many a probability is zero as a number
+        scores[..., 1, 2] = -torch.inf
+        sources.append(LinearChainCRF(scores))
+    possible = possible_candidates(sources)
+    excluded = sources[0].group_view(torch.ones_like(sources[0].scores, dtype=torch.bool)) & ~possible
+    assert bool(excluded.any())
+    marginals = stacked_log_marginals(sources)
+    assert bool((possible & (marginals == -torch.inf).all(0)).any())
+    found = log_opinion_pool(marginals, floor=1e-9, valid=possible)
+    assert bool((found[possible] > -torch.inf).all())
+    assert bool((pooled_chart(sources, 1.0, floor=1e-9) <= possible).all())
+    together = pool(sources, floor=1e-9)
+    assert bool((together.group_view(together.scores)[excluded] == -torch.inf).all())

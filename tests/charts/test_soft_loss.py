@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from categorical import IndependentGroups
@@ -78,12 +80,12 @@ def test_pooled_probabilities_that_no_distribution_has_leave_it_bounded():
     assert min(losses) >= float(pooled.entropy()) - 1e-9
 
 
-def test_a_pool_without_any_structure_has_no_say():
+def test_a_pool_without_any_structure_is_told_apart_and_moves_nothing():
     nothing = torch.full((2, 3, 8), -torch.inf, dtype=torch.float64)
     leaf = trees(0).scores.clone().requires_grad_()
     loss = soft_loss(trees(0).with_scores(leaf), nothing)
     loss.sum().backward()
-    assert loss.tolist() == [0.0, 0.0]
+    assert loss.tolist() == [math.inf, math.inf]
     assert not bool(leaf.grad.isnan().any())
     assert float(leaf.grad.abs().sum()) == 0
 

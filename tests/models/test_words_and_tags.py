@@ -95,6 +95,11 @@ def test_tag_dropout_gives_the_unknown_tag_in_training_alone() -> None:
     assert_close(tags.eval()(ids, lengths, 1, 0)[:, 1:], tags.embeddings.weight[3].expand(20, 50, 3))
 
 
+def test_unknown_tags_are_no_noise_where_nothing_trains_them() -> None:
+    assert (parser().coarse_tags.embeddings.weight[0] == 0).all()
+    assert (parser(upos_dropout=0.2).coarse_tags.embeddings.weight[0] != 0).any()
+
+
 @pytest.mark.parametrize("upos", [None, ["_", "_"]])
 def test_a_sentence_without_tags_needs_a_model_that_has_seen_such(upos: list[str] | None) -> None:
     row = {"sent_id": "x7", "words": ["the", "dog"], "upos": upos}

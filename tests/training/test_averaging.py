@@ -8,7 +8,7 @@ import pytest
 import torch
 from small import KINDS, model_of
 
-from hf_xst.training.averaging import have_one_start, mean_of_models
+from hf_xst.training.averaging import have_mean, have_one_start, mean_of_models
 from hf_xst.training.sources import weights_digest
 
 
@@ -92,6 +92,20 @@ def test_one_start_is_known_by_what_was_recorded():
     four.config.start_sha256 = weights_digest(two)
     assert have_one_start([two, three, four])  # where the start of the start is no matter
     assert not have_one_start([one, two, three, four])
+
+
+def test_one_start_is_not_enough_for_a_mean(capsys):
+    one = model_of("tagger")
+    two, three = tuned("tagger", 1), tuned("tagger", 2)
+    two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
+    assert have_mean({"one": one, "two": two})
+    assert have_mean({"two": two, "three": three})
+    assert not have_mean({"one": one, "four": tuned("tagger", 3)})
+    assert capsys.readouterr().err == ""
+    two.config.frozen_layers = 2  # as after `train-source --start one --model frozen_layers=2`
+    assert not have_mean({"one": one, "two": two})
+    told = capsys.readouterr().err
+    assert "one start, but no mean: one and two differ in frozen_layers" in " ".join(told.split())
 
 
 def test_models_that_have_no_mean():

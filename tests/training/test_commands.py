@@ -236,6 +236,10 @@ def test_a_union_and_uniform_weights_are_as_published(world, tmp_path):
     assert run(*words, "--rule", "union", "--output", tmp_path / "union") == 0
     _, union = load_charts(str(tmp_path / "union"))
     assert (union["recipe"], union["sigma"], union["keep_log_probs"]) == ("published", 0.95, False)
+    told = ["--rule", "linear", "--recipe", "recommended"]
+    assert run(*words, *told, "--output", tmp_path / "linear") == 0
+    _, linear = load_charts(str(tmp_path / "linear"))
+    assert (linear["recipe"], linear["sigma"], linear["keep_log_probs"]) == ("recommended", 0.999, True)
     assert run(*words, "--weights", "uniform", "--start", "other", "--output", tmp_path / "even") == 0
     _, even = load_charts(str(tmp_path / "even"))
     assert (even["recipe"], even["weights"], even["start"]) == ("recommended", None, "other")
@@ -560,7 +564,9 @@ ERRORS = [
         "transfer {charts} --start {here}/tags",
         "charts are for a hf_xst_biaffine_parser, the start is a hf_xst_crf",
     ),
-    ("transfer {charts} --start {here}/two", "labels that the model does not have: amod"),
+    ("transfer {charts} {vec} --start {here}/two", "labels that the model does not have: amod"),
+    ("transfer {charts} {start}", "of the text's language (one), and the start reads words by its own"),
+    ("transfer {charts} {vec} {start} --sigma 0.99", "the charts hold 0.95 of the mass"),
     (
         "train-source {one} {start} --model context_layers=2 frozen_layers=0",
         "only frozen_layers may be changed: leave out --model context_layers",

@@ -46,6 +46,24 @@ def test_the_pools_best_structure_stands_in(tmp_path, kind):
     assert trainer.empty_sentences() == (2, ["s1", "s3"])
 
 
+@pytest.mark.parametrize("soft", [0.5, 1.0])
+def test_the_pools_best_structure_stands_in_for_a_pool_without_structures(tmp_path, soft):
+    rows = with_empty("tagger", (1, 3)).map(lambda row: {"log_probs": [-1.0] * len(row["candidates"])})
+    use = ChartUse("pool", soft=soft)
+    trainer = on_charts("tagger", arguments(tmp_path, max_steps=1), rows, use=use)
+    batch = trainer.data_collator(list(rows))
+    output = trainer.run_model(trainer.model, batch)
+    distribution = trainer.model.distribution(output)
+    best = chart_loss(distribution, to_mask(structure_triples(list(rows["pool_best"])), distribution.valid))
+    losses = trainer.sentence_losses(output, batch)
+    assert losses.isfinite().all()
+    chart = chart_loss(distribution, to_mask(batch["chart"], distribution.valid))
+    for place in (1, 3):  # the best structure is in the chart, which holds it alone
+        expected = soft * best[place] + (1 - soft) * chart[place]
+        torch.testing.assert_close(losses[place], expected)
+    assert trainer.empty_sentences() == (2, ["s1", "s3"])
+
+
 def test_they_are_counted_in_the_log(tmp_path):
     rows = with_empty("parser", (1, 3))
     trainer = on_charts("parser", arguments(tmp_path, 2, num_train_epochs=2), rows, use=ChartUse("none"))

@@ -52,10 +52,17 @@ def test_scaled_gradients_are_unscaled_first():
         model["moved"].add_(2.0)
     scaler.scale(model["moved"].sum()).backward()
     assert model["moved"].grad.tolist() == [1024.0, 1024.0]
-    pull.on_pre_optimizer_step(
-        SimpleNamespace(max_grad_norm=0.0), None, None, model=model, optimizer=optimizer
-    )
+    pull.on_pre_optimizer_step(SimpleNamespace(), None, None, model=model, optimizer=optimizer)
     assert model["moved"].grad.tolist() == [1 + 4, 1 + 4]
+
+    # Taking the gradient's norm, as the Trainer does for its log, unscales already.
+    optimizer.step()
+    optimizer.zero_grad()
+    scaler.scale(model["moved"].sum()).backward()
+    scaler.unscale_(optimizer.optimizer)
+    away = model["moved"].detach() - pull.start["moved"]
+    pull.on_pre_optimizer_step(SimpleNamespace(), None, None, model=model, optimizer=optimizer)
+    assert model["moved"].grad.tolist() == (1 + 2 * away).tolist()
 
 
 def test_an_update_with_the_pull_by_hand(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hf_xst.training.arguments import TransferArguments
+from hf_xst.training.collation import ChartUse
+from hf_xst.training.defaults import target_length
 from hf_xst.training.jobs.transfer import learning_rate_of
 from hf_xst.training.recipes import as_in_recipe, chart_use
 
@@ -31,7 +33,41 @@ def test_the_step_is_the_recipes_then_the_published_one():
 def test_a_recipe_of_a_newer_package_is_refused():
     for ask in (
         lambda: as_in_recipe(TransferArguments(charts="c", output="o"), {"recipe": "newer"}),
-        lambda: chart_use("newer"),
+        lambda: chart_use({"recipe": "newer", "sigma": 0.95}),
     ):
         with pytest.raises(ValueError, match="made by the recipe 'newer'; this package knows published"):
             ask()
+
+
+RECOMMENDED = {"recipe": "recommended"}
+
+
+@pytest.mark.parametrize(
+    ("provenance", "told", "expected"),
+    [
+        ({"sigma": 0.95}, {}, ChartUse()),
+        ({"sigma": 0.95}, {"sigma": 0.8}, ChartUse(sigma=0.8)),
+        (RECOMMENDED | {"sigma": 0.999}, {}, ChartUse("pool", 0.95, 0.5)),
+        (RECOMMENDED | {"sigma": 0.999}, {"soft": 0.0, "best": "none"}, ChartUse("none", 0.95, 0.0)),
+        # Narrower charts than the recipe's are taken as they are, and nothing else is put on record.
+        (RECOMMENDED | {"sigma": 0.9}, {}, ChartUse("pool", None, 0.5)),
+        (RECOMMENDED | {"sigma": 0.9}, {"sigma": 0.9}, ChartUse("pool", 0.9, 0.5)),
+    ],
+)
+def test_the_use_of_charts_is_the_recipes_unless_told(provenance, told, expected):
+    assert chart_use(provenance, **told) == expected
+
+
+def test_charts_cannot_be_widened():
+    with pytest.raises(ValueError, match=r"sigma is 0\.99, but the charts hold 0\.95 .* --sigma 0\.99"):
+        chart_use({"sigma": 0.95}, sigma=0.99)
+
+
+def test_kinds_of_models_that_the_paper_does_not_have_need_to_be_told():
+    charts = {"model_type": "mine", "rule": "pool"}
+    told = TransferArguments(charts="c", output="o", learning_rate=1e-3)
+    assert learning_rate_of(told, charts) == 1e-3
+    with pytest.raises(ValueError, match="the paper has no settings for a mine: give --learning-rate"):
+        learning_rate_of(TransferArguments(charts="c", output="o"), charts)
+    with pytest.raises(ValueError, match="give --max-length"):
+        target_length("mine")

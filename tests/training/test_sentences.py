@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from datasets import Dataset
 from small import UPOS, gold, model_of, vectors
 
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.training import sentences
-from hf_xst.training.sentences import annotate, content_hash, gold_rows, has_split, needs_structure, split_of
-from hf_xst.training.sources import SourceSpec, load_model, weights_digest
+from hf_xst.training.sentences import (
+    annotate,
+    content_hash,
+    gold_rows,
+    has_split,
+    labelled_rows,
+    needs_structure,
+    split_of,
+)
+from hf_xst.training.sources import SourcePool, SourceSpec, load_model, weights_digest
 
 
 @pytest.mark.parametrize(
@@ -123,6 +132,27 @@ def test_content_and_weights_are_told_apart():
     assert len({content_hash(some) for some in (rows, rows[::-1], rows[:1], [])}) == 4
     assert weights_digest(model_of("parser")) == weights_digest(model_of("parser"))
     assert weights_digest(model_of("parser")) != weights_digest(model_of("parser", 1))
+
+
+def test_sentences_without_labels_are_left_out():
+    tags = [["NOUN", "VERB"], ["_", "_"], ["NOUN", "_"]]
+    rows = Dataset.from_dict({"words": [["a", "b"]] * 3, "upos": tags, "head": [[0, 1]] * 3})
+    some, note = labelled_rows(rows, ["upos"])
+    assert (some["upos"], note) == ([tags[0], tags[2]], ", 1 of them left out because they have no label")
+    whole, note = labelled_rows(rows, ["upos"], all_words=True)
+    assert whole["upos"] == [tags[0]]
+    assert note == ", 2 of them left out because they have words without a label"
+    assert labelled_rows(rows, ["head"], all_words=True) == (rows, "")
+    assert labelled_rows(whole, ["upos"]) == (whole, "")
+
+
+def test_sources_with_words_of_their_own_are_told_of(capsys):
+    one, two = model_of("parser"), model_of("parser", 1)
+    SourcePool({"one": one, "two": two}, one.names)
+    assert capsys.readouterr().err == ""
+    two.replace_word_vectors(vectors(words=["other"], seed=4))
+    SourcePool({"one": one, "two": two}, one.names)
+    assert "one, two read words by different word vectors" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):

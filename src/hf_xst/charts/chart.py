@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hf_xst.structures.base import Structure
 
-from .pooling import group_log_marginals, log_opinion_pool, stacked_log_marginals
+from .pooling import group_log_marginals, log_opinion_pool, possible_candidates, stacked_log_marginals
 
 
 def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ def pooled_chart(
         bool (B, G, C).
     """
     marginals = stacked_log_marginals(sources)
-    valid = sources[0].valid
+    valid = possible_candidates(sources)
     chart = threshold(log_opinion_pool(marginals, weights, floor, valid=valid), sigma, valid)
     for source in sources:
         chart |= best_mask(source)

@@ -45,8 +45,8 @@ def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
         log_probs: (B, G, C), pooled log-probabilities; -inf where a candidate has none.
 
     Returns:
-        (B,) in nats, at least the pool's entropy; 0 where the pool has no structure. Candidates that the
-        distribution cannot use do not count.
+        (B,) in nats, at least the pool's entropy; infinite where the pool has no structure. Candidates that
+        the distribution cannot use do not count.
 
     Raises:
         ValueError: the shape is not that of the distribution's groups.
@@ -61,4 +61,4 @@ def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
     pool = distribution.with_scores(distribution.part_view(scores))
     empty = pool.log_partition() == -torch.inf
     losses = distribution.cross_entropy(pool.group_view(pool.marginals()))
-    return torch.where(empty, 0.0, losses)
+    return torch.where(empty, torch.inf, losses)

@@ -57,9 +57,10 @@ def log_opinion_pool(
 ) -> Tensor:
     """Pool distributions over the candidates of each group: the weighted geometric mean, normalised.
 
-    A candidate to which no source gives any probability stays at probability zero whatever the floor. A
-    source of weight zero does not enter the pool. At floor 0 a candidate needs support from every source of
-    positive weight; in a group where none has it, the pool is uniform over those sources' best candidates.
+    A candidate to which no source gives any probability stays at probability zero whatever the floor, unless
+    `valid` says otherwise. A source of weight zero does not enter the pool. At floor 0 a candidate needs
+    support from every source of positive weight; in a group where none has it, the pool is uniform over those
+    sources' best candidates.
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
@@ -108,6 +109,15 @@ def best_of_sources(log_marginals: Tensor, shares: Tensor) -> Tensor:
     return marked
 
 
+def possible_candidates(sources: Sequence[Structure]) -> Tensor:
+    """Mark what any of several distributions over one space holds possible: bool (B, G, C).
+
+    A floor is for these: it stands for a probability too small to be told from zero. What the scores of all
+    exclude, such as a tag pair that no labelling has, must get none.
+    """
+    return torch.stack([source.possible for source in sources]).any(0)
+
+
 def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] | None = None) -> Tensor:
     """Mark groups with candidates on which the sources of positive weight share no support: bool (B, G)."""
     idle = group_weights(weights, log_marginals) == 0
@@ -140,6 +150,6 @@ def pool(
 
     Its best structure is the pool decoded as it stands.
     """
-    first = sources[0]
-    pooled = log_opinion_pool(stacked_log_marginals(sources), weights, floor, valid=first.valid)
-    return first.with_scores(first.part_view(pooled))
+    marginals, valid = stacked_log_marginals(sources), possible_candidates(sources)
+    pooled = log_opinion_pool(marginals, weights, floor, valid=valid)
+    return sources[0].with_scores(sources[0].part_view(pooled))

@@ -17,7 +17,7 @@ from hf_xst.metrics import main_score, score
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.training.averaging import mean_of_models
-from hf_xst.training.defaults import PUBLISHED
+from hf_xst.training.defaults import target_length
 from hf_xst.training.frozen import STATES_FILE, FrozenStates, WordStates
 from hf_xst.training.inference import BATCH_WORDS, predict_rows
 from hf_xst.training.jobs.vote import combined
@@ -177,7 +177,7 @@ def _ways(
 def selection(place: Place, codes: Sequence[str], count: int | None) -> dict[str, Any]:
     """Rank sources by measures that need no labels, and choose the first ones by agreement."""
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
-    longest = PUBLISHED[model.config.model_type].target_length
+    longest = target_length(model.config.model_type)
     rows = place.text(model.leading + model.trailing, longest)
     rows = rows.select(range(min(len(rows), SELECTION_SENTENCES)))
     pool, measures = place.pool(codes, rows), SourceMeasures(codes)

@@ -24,7 +24,7 @@ from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.jobs.transfer import development_part, updates_of
 from hf_xst.training.loop import kept_states, training_arguments
-from hf_xst.training.recipes import as_in_recipe, chart_use, recipe_of
+from hf_xst.training.recipes import as_in_recipe, chart_use
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.sentences import read_word_vectors
 from hf_xst.training.starts import NONE, starting_model, with_start
@@ -201,7 +201,7 @@ def _trainer(
         l2=1.0 if searched_pull else arguments.l2 or 0.0,
         eval_dataset=dev,
         states=kept_states(model, arguments, [charts, dev]),
-        use=chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft),
+        use=chart_use(provenance, arguments.best, arguments.sigma, arguments.soft),
         model_init=restarted(model),
     )
     trainer.remove_callback(PrinterCallback)

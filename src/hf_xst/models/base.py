@@ -47,6 +47,12 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
             CoarseTags(config.upos_names, config.upos_size, config.upos_dropout) if config.uses_upos else None
         )
 
+    def post_init(self) -> None:
+        """Initialise what was not; see `PreTrainedModel.post_init`."""
+        super().post_init()  # type: ignore[no-untyped-call, unused-ignore]
+        if self.coarse_tags is not None:
+            self.coarse_tags.quieten()
+
     # -- computation ----------------------------------------------------------------------------------
 
     def featurise(self, rows: Sequence[Row], *, words: bool = True) -> dict[str, Tensor]:

@@ -37,6 +37,12 @@ class CoarseTags(nn.Module):
         self.dropout = dropout
         self.embeddings = nn.Embedding(_FIRST_NAMED + len(names), size)
 
+    @torch.no_grad()
+    def quieten(self) -> None:
+        """Put zeros in the place of unknown tags, instead of noise, where no dropout trains them."""
+        if self.dropout == 0:
+            self.embeddings.weight[UNKNOWN].zero_()
+
     def featurise(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
         """Return the tags' indices, (B, N), 0 for unknown ones and padding.
 

@@ -116,6 +116,11 @@ class Structure(ABC, Generic[Best]):
         """Bool (B, G, C): candidates that some structure could use, as far as the lengths tell."""
         return self.group_view(self.valid_parts)
 
+    @property
+    def possible(self) -> Tensor:
+        """Bool (B, G, C), the valid candidates that the scores do not exclude."""
+        return self.group_view(self.valid_parts & (self.scores > NEGATIVE_INFINITY))
+
     def with_scores(self, scores: Tensor) -> Self:
         """Return the same space with other scores (B, N as before; the label axes may differ)."""
         found = (scores.shape[0], self._positions(scores))

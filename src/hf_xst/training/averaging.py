@@ -16,6 +16,7 @@ from torch import Tensor
 
 from hf_xst.models.base import StructuredModel
 
+from .runs import say
 from .sources import joint_names, weights_digest
 
 LEAST_COSINE = 0.5
@@ -35,6 +36,19 @@ def have_one_start(models: Sequence[StructuredModel]) -> bool:
     # The start is among them or not, and may itself have been fine-tuned from another model.
     begun = [{model.config.start_sha256, weights_digest(model)} for model in models]
     return any(all(start in each for each in begun) for start in told)
+
+
+@torch.no_grad()
+def have_mean(models: Mapping[str, StructuredModel]) -> bool:
+    """Say whether several models, by name, are on record as of one start, and have a mean."""
+    if not have_one_start(list(models.values())):
+        return False
+    try:
+        _alike(models)
+    except ValueError as error:
+        say(f"the sources have one start, but no mean: {error}", "yellow")
+        return False
+    return True
 
 
 @torch.no_grad()
@@ -119,7 +133,8 @@ def _alike(models: Mapping[str, StructuredModel]) -> None:
         if differing:
             raise ValueError(
                 f"{pair} differ in {', '.join(differing)}: only models of one configuration have a mean, as "
-                "sources that were trained with `train-source --start MODEL` are"
+                "sources that were trained with `train-source --start MODEL` are, if all train as much of "
+                "their encoder"
             )
         for key, value in _fixed(first).items():
             if not torch.equal(value, _fixed(model)[key]):

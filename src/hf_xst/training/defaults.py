@@ -49,6 +49,30 @@ def default_recipe(model_type: str) -> str:
     return PUBLISHED[model_type].recipe if model_type in PUBLISHED else PUBLISHED_RECIPE
 
 
+def published(model_type: str, flag: str) -> Published:
+    """Return the published settings of a kind of model.
+
+    Args:
+        model_type: as in its configuration.
+        flag: what must be told for kinds that the paper does not have.
+
+    Raises:
+        ValueError: it is such a kind.
+    """
+    if model_type not in PUBLISHED:
+        raise ValueError(f"the paper has no settings for a {model_type}: give {flag}")
+    return PUBLISHED[model_type]
+
+
+def target_length(model_type: str) -> int:
+    """Return the longest target sentence in training, added tokens counted.
+
+    Raises:
+        ValueError: see `published`.
+    """
+    return published(model_type, "--max-length").target_length
+
+
 def kind_of(provenance: Mapping[str, Any]) -> str:
     """Say by which kind of charts settings are chosen: `union`, `pool`, or, with weights, `learned`."""
     if provenance["rule"] == "union":

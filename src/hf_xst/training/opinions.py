@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from datasets import Dataset
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from hf_xst.charts import linear_opinion_pool, log_opinion_pool, stacked_log_marginals, threshold
 from hf_xst.charts.chart import candidates_mask
+from hf_xst.charts.pooling import possible_candidates
 from hf_xst.console import progress
 from hf_xst.models.base import Row
 from hf_xst.numerics import log_normalise, safe_log
@@ -49,10 +51,10 @@ class SourceBatch:
         best = torch.stack([source.best_candidates() for source in sources])
         return cls(sources, stacked_log_marginals(sources), best, words)
 
-    @property
+    @cached_property
     def valid(self) -> Tensor:
-        """Bool (B, G, C)."""
-        return self.sources[0].valid
+        """Bool (B, G, C), what any source holds possible."""
+        return possible_candidates(self.sources)
 
     def softened(self, temperature: float) -> SourceBatch:
         """Divide all scores by a temperature; best structures stay what they are."""

@@ -72,8 +72,7 @@ class StartPull(TrainerCallback):
         """Add the pull to the gradient."""
         optimizer = kwargs.get("optimizer")
         if isinstance(optimizer, AcceleratedOptimizer) and optimizer.scaler is not None:
-            if args.max_grad_norm <= 0:  # clipping would have undone the scaling of fp16 gradients
-                optimizer.scaler.unscale_(optimizer.optimizer)
+            _unscale(optimizer)
         for name, parameter in _trainable(kwargs["model"]).items():
             away = parameter - self.start[name]
             # No float() here: it would make a GPU wait for every parameter.
@@ -87,6 +86,15 @@ class StartPull(TrainerCallback):
         mean = float(self._summed) / max(1, self._updates)
         self._summed, self._updates = torch.zeros(()), 0
         return mean
+
+
+def _unscale(optimizer: AcceleratedOptimizer) -> None:
+    """Undo the scaling of fp16 gradients, unless clipping, or taking the norm that is logged, has done so."""
+    try:
+        optimizer.scaler.unscale_(optimizer.optimizer)
+    except RuntimeError as error:
+        if "already been called" not in str(error):
+            raise
 
 
 def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:

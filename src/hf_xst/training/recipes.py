@@ -90,22 +90,28 @@ def _known(recipe: str) -> Recipe:
 
 
 def chart_use(
-    recipe: str, best: Bests | None = None, sigma: float | None = None, soft: float | None = None
+    provenance: Mapping[str, Any],
+    best: Bests | None = None,
+    sigma: float | None = None,
+    soft: float | None = None,
 ) -> ChartUse:
-    """Complete what is told of the use of charts by a recipe.
+    """Complete what is told of the use of charts by the recipe that they were made by.
 
     Args:
-        recipe: a name in `RECIPES`.
+        provenance: of the charts: their recipe, and the mass that they hold.
         best: see `ChartUse`; the recipe's if not given, as the next two.
-        sigma: see `ChartUse`.
+        sigma: see `ChartUse`; where the recipe's is more than the charts hold, all of them is taken.
         soft: see `ChartUse`.
 
     Raises:
-        ValueError: there is no such recipe, or a value is out of range.
+        ValueError: the recipe is not known, a value is out of range, or sigma is more than the charts hold.
     """
-    own = _known(recipe).use
-    return ChartUse(
-        own.best if best is None else best,
-        own.sigma if sigma is None else sigma,
-        own.soft if soft is None else soft,
-    )
+    own, held = _known(recipe_of(provenance)).use, float(provenance["sigma"])
+    if sigma is not None and sigma > held:
+        raise ValueError(
+            f"sigma is {sigma}, but the charts hold {held} of the mass: give no more than that, or make them "
+            f"again with build-charts --sigma {sigma}"
+        )
+    if sigma is None and own.sigma is not None and own.sigma < held:
+        sigma = own.sigma
+    return ChartUse(own.best if best is None else best, sigma, own.soft if soft is None else soft)

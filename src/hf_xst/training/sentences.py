@@ -20,6 +20,7 @@ from hf_xst.data import (
     treebank_files,
 )
 from hf_xst.data.folders import canonical_split
+from hf_xst.data.sentence import BLANK
 
 from .annotation import load_annotator as load_annotator
 from .annotation import model_identity
@@ -77,6 +78,33 @@ def needs_structure(columns: Sequence[str] | None) -> bool:
 def other_labels(columns: Sequence[str] | None) -> list[str]:
     """Return those of the columns that prepared rows have on request alone."""
     return [column for column in columns or () if column not in prepared_features(gold=True)]
+
+
+def labelled_rows(rows: Dataset, columns: Sequence[str], *, all_words: bool = False) -> tuple[Dataset, str]:
+    """Leave out sentences without labels, from which nothing is learned, or by which nothing can be scored.
+
+    Args:
+        rows: prepared rows.
+        columns: those that are wanted; where they are more than labels of words, all rows are kept.
+        all_words: leave out sentences that lack the label of any word, instead of those that have none.
+
+    Returns:
+        The other rows, and what to add to a note about them: empty if there was none.
+    """
+    if needs_structure(columns):
+        return rows, ""  # judged when they were prepared
+    wanted = [rows[column] for column in columns]
+    enough = all if all_words else any
+    places = [
+        place
+        for place, labels in enumerate(zip(*wanted, strict=True))
+        if all(enough(label != BLANK for label in each) for each in labels)
+    ]
+    if len(places) == len(rows):
+        return rows, ""
+    lacking = "have words without a label" if all_words else "have no label"
+    left_out = f", {len(rows) - len(places)} of them left out because they {lacking}"
+    return rows.select(places), left_out
 
 
 def gold_rows(

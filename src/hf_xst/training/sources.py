@@ -25,6 +25,7 @@ from hf_xst.structures.base import Structure
 
 from .frozen import WordStates, shared_encoders
 from .inference import run_rows
+from .own_words import tell_of_own_words
 
 _SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<path>[^@=]+)(?:@(?P<revision>[^@=]+))?")
 
@@ -206,6 +207,7 @@ class SourcePool:
         if len(kinds) != 1:
             found = ", ".join(f"{name}: {model.config.model_type}" for name, model in models.items())
             raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
+        tell_of_own_words(models)
         ready = shared_encoders(models) if states is None else states
         self.names = list(names)
         self.sources = [

@@ -17,6 +17,7 @@ from hf_xst.models.base import StructuredModel
 from .arguments import TransferArguments
 from .averaging import mean_of_models
 from .fresh import fresh_model
+from .own_words import same_words
 from .runs import say
 from .sources import SourceSpec, load_model
 
@@ -87,6 +88,7 @@ def starting_model(
         raise ValueError(
             f"the charts are for a {provenance['model_type']}, the start is a {model.config.model_type}"
         )
+    same_words(model, provenance, vectors)
     missing = [name for name in provenance["names"] if name not in model.names]
     if missing and provenance["labels"] == "union":
         model.add_labels(missing)

@@ -31,8 +31,8 @@ class ChartTrainer(StructuredTrainer):
     """Train a model on charts: mean over sentences of log Z - log Z(chart), plus the pull to the start.
 
     A share of the loss may be the cross-entropy against the pool instead, see `ChartUse`.
-    A sentence whose chart holds no structure of the model's space is trained on the pool's best structure
-    instead, and counted: see `empty_charts` and `empty_sentences`.
+    A sentence whose chart, or whose pool, holds no structure of the model's space is trained on the pool's
+    best structure instead, and counted: see `empty_charts` and `empty_sentences`.
 
     Args:
         model: the starting model, or None where `model_init` is given; theta0 is what it is when training
@@ -80,22 +80,23 @@ class ChartTrainer(StructuredTrainer):
     def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
         """Return the loss of each sentence: (B,), chart loss and soft loss in the shares wanted."""
         distribution = self.bare_model.distribution(output)
-        if self._soft == 0:
-            return self._chart_losses(distribution, inputs)
-        pooled = to_log_probs(inputs["soft"], inputs["soft_log_probs"], like=distribution.valid)
-        soft = soft_loss(distribution, pooled)
-        if self._soft == 1:
-            return soft
-        return self._soft * soft + (1 - self._soft) * self._chart_losses(distribution, inputs)
-
-    def _chart_losses(self, distribution: Structure, inputs: dict[str, Any]) -> Tensor:
-        losses = chart_loss(distribution, to_mask(inputs["chart"], distribution.valid))
-        empty = losses.isinf()
+        parts = []
+        if self._soft < 1:
+            chart = to_mask(inputs["chart"], distribution.valid)
+            parts.append((1 - self._soft, chart_loss(distribution, chart)))
+        if self._soft > 0:
+            pooled = to_log_probs(inputs["soft"], inputs["soft_log_probs"], like=distribution.valid)
+            parts.append((self._soft, soft_loss(distribution, pooled)))
+        empty = torch.stack([losses.isinf() for _, losses in parts])
         if bool(empty.any()):
-            self._note_empty(empty & (inputs["units"] > 0), inputs["sent_ids"])
-            instead = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
-            losses = torch.where(empty, torch.where(instead.isinf(), 0.0, instead), losses)
-        return losses
+            self._note_empty(empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
+            instead = self._fallback_losses(distribution, inputs)
+            parts = [(share, torch.where(losses.isinf(), instead, losses)) for share, losses in parts]
+        return torch.stack([share * losses for share, losses in parts]).sum(0)
+
+    def _fallback_losses(self, distribution: Structure, inputs: dict[str, Any]) -> Tensor:
+        losses = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
+        return torch.where(losses.isinf(), 0.0, losses)
 
     def _note_empty(self, empty: Tensor, names: Sequence[str]) -> None:
         self.empty_charts += int(empty.sum())
@@ -103,7 +104,7 @@ class ChartTrainer(StructuredTrainer):
         self._empty_names = list(dict.fromkeys([*self._empty_names, *met]))[:NAMED]
 
     def empty_sentences(self) -> tuple[int, list[str]]:
-        """Return how often a chart held no structure since training began, and the first such sentences.
+        """Return how often a chart held no structure since this run began or went on, and where first.
 
         Every process must ask; the answer is about all of them, while `empty_charts` counts one's own.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from hf_xst.models.base import StructuredModel
 from hf_xst.remote import HUB_ERRORS, located, reason
 
 from ..arguments import BuildChartsArguments
-from ..averaging import have_one_start
+from ..averaging import have_mean
 from ..building import BuildCounts, ChartMaker, build_shards
 from ..chart_settings import ChartSettings
 from ..choosing import choose
-from ..defaults import PUBLISHED, default_recipe
+from ..defaults import default_recipe, target_length
 from ..frozen import shared_states as shared_states
 from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
 from ..runs import RunFolder, package_versions, say
@@ -48,7 +48,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    name = _recipe(arguments, list(models.values()))
+    name = _recipe(arguments, models)
     recipe = RECIPES[name]
     settings = _settings(arguments, recipe)
     rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
@@ -56,7 +56,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     specs = [spec for spec in specs if spec.name in choice.names]
     models = {spec.name: models[spec.name] for spec in specs}
     settings = settings if choice.weights is None else replace(settings, weights=choice.weights)
-    from_mean = _from_mean(arguments, recipe, list(models.values()))
+    from_mean = _from_mean(arguments, recipe, models)
     say(f"training is to start from {'the mean of the sources' if from_mean else choice.start}")
     first = models[choice.start]
     names = first.names if arguments.labels == "start" else joint_names([first, *models.values()])
@@ -81,16 +81,18 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     return provenance
 
 
-def _recipe(arguments: BuildChartsArguments, models: Sequence[StructuredModel]) -> str:
+def _recipe(arguments: BuildChartsArguments, models: Mapping[str, StructuredModel]) -> str:
+    if arguments.recipe is not None:
+        return arguments.recipe
     if arguments.rule != "pool":
         return PUBLISHED_RECIPE
-    if arguments.recipe is None and have_one_start(models):
-        return RECOMMENDED
-    return arguments.recipe or default_recipe(models[0].config.model_type)
+    return RECOMMENDED if have_mean(models) else default_recipe(next(iter(models.values())).config.model_type)
 
 
-def _from_mean(arguments: BuildChartsArguments, recipe: Recipe, models: Sequence[StructuredModel]) -> bool:
-    return recipe.start_by_agreement and arguments.start is None and have_one_start(models)
+def _from_mean(
+    arguments: BuildChartsArguments, recipe: Recipe, models: Mapping[str, StructuredModel]
+) -> bool:
+    return recipe.start_by_agreement and arguments.start is None and have_mean(models)
 
 
 def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
@@ -109,7 +111,7 @@ def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
 def _sentences(
     arguments: BuildChartsArguments, recipe: Recipe, model: StructuredModel, vectors: WordVectors | None
 ) -> tuple[Dataset, str]:
-    limit = arguments.max_length or recipe.max_length or PUBLISHED[model.config.model_type].target_length
+    limit = arguments.max_length or recipe.max_length or target_length(model.config.model_type)
     rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
     say(note)
     return annotate(rows, arguments.tagger, vectors), note

@@ -15,13 +15,14 @@ from rich.table import Table
 
 from hf_xst.charts import GoldGroups, learn_grouped_weights, published_weights, stacked_log_marginals
 from hf_xst.charts.gold_groups import Array
+from hf_xst.charts.pooling import possible_candidates
 from hf_xst.charts.weights import best_weights
 from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
 
 from ..arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
-from ..defaults import PUBLISHED
+from ..defaults import target_length
 from ..inference import BATCH_WORDS, length_batches
 from ..runs import RESULTS, RunFolder, say
 from ..sentences import annotate, gold_rows, read_word_vectors
@@ -163,8 +164,8 @@ class Lesson:
                 distributions = sources.distributions([rows[place] for place in batch])
                 space = distributions[0]
                 right = sources.gold_candidates([gold[place] for place in batch], space)
-                marginals = stacked_log_marginals(distributions)
-                parts.append(GoldGroups.of(marginals, right, floor, valid=space.valid, sentences=batch))
+                marginals, possible = stacked_log_marginals(distributions), possible_candidates(distributions)
+                parts.append(GoldGroups.of(marginals, right, floor, valid=possible, sentences=batch))
                 all_groups += int(space.group_lengths.sum())
                 advance(len(batch))
         groups = GoldGroups.joined(parts)
@@ -216,7 +217,7 @@ def _labelled(arguments: LearnWeightsArguments, model: StructuredModel) -> tuple
     """Load the sentences that are drawn from; faulty gold is left out and counted."""
     if arguments.treebank is None:
         raise ValueError("give --treebank: weights are learned from gold annotation")
-    limit = arguments.max_length or PUBLISHED[model.config.model_type].target_length
+    limit = arguments.max_length or target_length(model.config.model_type)
     return gold_rows(
         arguments.treebank,
         arguments.split,

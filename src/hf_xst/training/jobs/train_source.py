@@ -24,6 +24,7 @@ from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
 from ..sentences import (
     annotate,
     has_split,
+    labelled_rows,
     needs_structure,
     other_labels,
     read_word_vectors,
@@ -209,9 +210,11 @@ def _data(arguments: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Data
         name = f"held out from the end of {arguments.treebank} {arguments.split}"
     added = model_class.leading + model_class.trailing
     dev, report = ready(held)
-    notes = [f"{name}: {report}"]
+    dev, unlabelled = labelled_rows(dev, columns, all_words=True)
+    notes = [f"{name}: {report}{unlabelled}"]
     train, report = ready(raw, max_length=arguments.max_length, added_tokens=added)
-    notes.append(f"{arguments.treebank} {arguments.split}: {report}")
+    train, unlabelled = labelled_rows(train, columns)
+    notes.append(f"{arguments.treebank} {arguments.split}: {report}{unlabelled}")
     for rows, note in zip((dev, train), notes, strict=True):
         some(rows, note)
         say(note)

@@ -15,7 +15,7 @@ from hf_xst.remote import located
 
 from ..arguments import TransferArguments
 from ..collation import ChartUse
-from ..defaults import PUBLISHED, kind_of
+from ..defaults import kind_of, published
 from ..loop import kept_states, train_and_save, training_arguments
 from ..recipes import RECIPES, as_in_recipe, chart_use, recipe_of
 from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
@@ -48,7 +48,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
         return finished
     set_seed(arguments.seed)
     charts, provenance = load_charts(arguments.charts)
-    use = chart_use(recipe_of(provenance), arguments.best, arguments.sigma, arguments.soft)
+    use = chart_use(provenance, arguments.best, arguments.sigma, arguments.soft)
     arguments = with_start(as_in_recipe(arguments, provenance), provenance)
     vectors = read_word_vectors(arguments)
     model = starting_model(arguments, charts, provenance, vectors)
@@ -124,7 +124,9 @@ def learning_rate_of(arguments: TransferArguments, provenance: Mapping[str, Any]
     if arguments.learning_rate is not None:
         return arguments.learning_rate
     rate = RECIPES[recipe_of(provenance)].learning_rate
-    return PUBLISHED[provenance["model_type"]].learning_rate[kind_of(provenance)] if rate is None else rate
+    if rate is not None:
+        return rate
+    return published(provenance["model_type"], "--learning-rate").learning_rate[kind_of(provenance)]
 
 
 def updates_of(arguments: TransferArguments) -> int:
@@ -135,8 +137,9 @@ def updates_of(arguments: TransferArguments) -> int:
 def _pull_strength(arguments: TransferArguments, provenance: dict[str, Any]) -> float:
     if arguments.start == NONE:
         return 0.0
-    published = PUBLISHED[provenance["model_type"]].l2[kind_of(provenance)]
-    return published if arguments.l2 is None else arguments.l2
+    if arguments.l2 is not None:
+        return arguments.l2
+    return published(provenance["model_type"], "--l2").l2[kind_of(provenance)]
 
 
 def development_part(

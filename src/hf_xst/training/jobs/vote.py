@@ -19,11 +19,11 @@ from hf_xst.charts import (
     log_opinion_pool,
     stacked_log_marginals,
 )
+from hf_xst.charts.pooling import possible_candidates
 from hf_xst.data import write_conllu
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
-from hf_xst.numerics import NEGATIVE_INFINITY
 from hf_xst.structures.base import Structure
 
 from ..arguments import VoteArguments
@@ -143,8 +143,7 @@ def _decoding(opinion: Opinion) -> Callable[[list[Structure]], Any]:
     def choose(distributions: list[Structure]) -> Any:
         first = distributions[0]
         marginals = stacked_log_marginals(distributions)
-        # A floor must not make possible what no source holds possible.
-        pooled = opinion(marginals, (marginals > NEGATIVE_INFINITY).any(0))
+        pooled = opinion(marginals, possible_candidates(distributions))
         return first.with_scores(first.part_view(pooled)).best()
 
     return choose
