@@ -17,6 +17,7 @@ import yaml
 
 import hf_xst_cli
 from hf_xst import cli
+from hf_xst.experiments.workers import FailedCellsError
 from hf_xst.training.arguments import (
     BuildChartsArguments,
     EvaluateArguments,
@@ -261,6 +262,8 @@ def raise_it(arguments: Raising) -> None:
     [
         (ValueError("what was found"), False, 1, "hf-xst some: what was found\n"),
         (FileNotFoundError(2, "No such file", "x.conllu"), False, 1, "x.conllu"),
+        (ImportError("gradio is needed"), False, 1, "hf-xst some: gradio is needed\n"),
+        (FailedCellsError("2 cells failed"), True, 1, "hf-xst some: 2 cells failed\n"),
         (KeyboardInterrupt(), False, 130, "\nstopped\n"),
         (KeyboardInterrupt(), True, 130, "the same command goes on from here"),
     ],

@@ -22,7 +22,7 @@ import transformers.utils.logging
 import yaml
 from transformers import HfArgumentParser
 
-from hf_xst.console import console
+from hf_xst.console import ToldError, console
 
 Arguments = TypeVar("Arguments")
 
@@ -65,7 +65,7 @@ def run(command: Command, name: str, words: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError, ToldError) as error:
         sys.stderr.write(f"hf-xst {name}: {error}\n")
         return 1
     finally:
@@ -174,7 +174,8 @@ def _settings_of(path: Path, kind: type[Any]) -> dict[str, Any]:
     known = _names(kind)
     for name in settings:
         if name not in known:
-            raise ValueError(f"{path}: {_unknown(name, known)} (there are {', '.join(known)})")
+            hint = f"; if it is a study, say --config {path}" if "config" in known else ""
+            raise ValueError(f"{path}: {_unknown(name, known)} (there are {', '.join(known)}){hint}")
     return settings
 
 

@@ -18,6 +18,10 @@ from rich.progress import (
 console = Console(stderr=True)
 
 
+class ToldError(RuntimeError):
+    """An error whose message says all that a user needs to know."""
+
+
 @contextmanager
 def progress(what: str, total: int | None, unit: str = "sentences") -> Iterator[Callable[[int], None]]:
     """Show a progress bar while the block runs; it vanishes at the end and is silent without a terminal.

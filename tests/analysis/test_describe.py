@@ -18,6 +18,7 @@ from hf_xst.charts import (
     stacked_log_marginals,
     union_chart,
 )
+from hf_xst.charts.pooling import possible_candidates
 from hf_xst.charts.storage import from_ragged, structure_triples, to_mask
 from hf_xst.training.building import ChartMaker
 from hf_xst.training.chart_settings import ChartSettings

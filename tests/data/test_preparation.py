@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from datasets import Dataset, List, Value
+from datasets import ClassLabel, Dataset, Features, List, Value
 
 from hf_xst.data import (
     GoldError,
@@ -17,6 +17,7 @@ from hf_xst.data import (
     read_conllu,
     sentences_to_dataset,
 )
+from hf_xst.data.layout import UPOS_TAGS, tag_name
 
 
 def from_text(text: str) -> Dataset:
@@ -120,6 +121,20 @@ def test_rows_without_names_are_called_after_their_place():
     features = type(features)({"sent_id": features["sent_id"], "tokens": strings, "upos": strings})
     data, _ = prepare(Dataset.from_dict(rows, features=features), gold=False)
     assert data["sent_id"][:] == ["sentence:1", "b"]
+
+
+def test_a_class_label_without_a_class_is_no_tag():
+    features = Features(
+        {
+            "tokens": List(Value("string")),
+            "sent_id": Value("string"),
+            "upos": List(ClassLabel(names=UPOS_TAGS)),
+        }
+    )
+    rows = {"tokens": [["x", "y"]], "sent_id": ["a"], "upos": [[0, -1]]}
+    data, _ = prepare(Dataset.from_dict(rows, features=features), gold=False)
+    assert data["upos"][:] == [["NOUN", "_"]]
+    assert [tag_name(tag, UPOS_TAGS) for tag in (None, -1, 0, "X")] == ["_", "_", "NOUN", "X"]
 
 
 @pytest.mark.parametrize("num_proc", [None, 1, 2, 4, 8])

@@ -60,6 +60,12 @@ def test_only_the_part_that_is_read_counts(tmp_path: Path) -> None:
     assert [facts.name for facts in named_treebanks(source, "test")] == ["a.conllu", "b.conllu"]
 
 
+def test_files_beside_a_corpus_of_ones_own_say_nothing_about_its_licence(tmp_path: Path) -> None:
+    folder = treebank(tmp_path / "project", licence="Icons by somebody, CC BY 4.0. All else is private.")
+    (found,) = treebank_facts(f"train={next(folder.glob('*.conllu'))}", "train")
+    assert found["licence"] is None
+
+
 def test_what_is_not_here_is_on_the_hub() -> None:
     (found,) = treebank_facts("someone/some-treebank", "train")
     assert (found["name"], found["on_hub"]) == ("someone/some-treebank", True)

@@ -62,6 +62,21 @@ def test_streaming_is_lazy(write):
         next(sentences)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"words": ["a"], "sent_id": "x\\ny"}', "sent_id, expected text without tabs and line breaks"),
+        ('{"words": ["\\ud800"]}', "for form, of which half a character cannot be written"),
+        ("[" * 100_000, "found no JSON"),
+    ],
+)
+def test_json_that_no_conllu_can_hold_is_refused_where_it_stands(write, line, message):
+    sentences = iterate_unlabelled(write("a.jsonl", f'{{"words": ["a"]}}\n{line}\n'))
+    assert next(sentences).words == ["a"]
+    with pytest.raises(TextError, match=rf"(?s)a\.jsonl:2: .*{message}"):
+        next(sentences)
+
+
 def test_edited_text_is_read_anew(write, tmp_path):
     assert read_unlabelled(write("a.txt", "a b"), cache_dir=tmp_path / "c")["words"][:] == [["a", "b"]]
     assert read_unlabelled(write("a.txt", "c"), cache_dir=tmp_path / "c")["words"][:] == [["c"]]

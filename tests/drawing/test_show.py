@@ -75,6 +75,7 @@ def test_the_flag_of_the_file_may_be_left_out(file, capsys, monkeypatch):
         ({"input": "a", "charts": "b"}, "give either a CoNLL-U file"),
         ({"index": [3, 1]}, r"some.conllu has no sentence number 3 \(numbers count from 1\)"),
         ({"sent_id": ["three"]}, "some.conllu has no sentence three"),
+        ({"output": "x.png"}, r"--output x\.png: found \.png, expected \.txt, \.svg, \.html, \.htm; or say"),
     ],
 )
 def test_wrong_questions(file, settings, message):
@@ -112,6 +113,12 @@ def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert shown.startswith("# s1\n1 w")
     assert shown.count("★") == 4
+    show(ShowArguments(charts="charts"))
+    assert capsys.readouterr().out.count("\n# s") + 1 == 2  # all of them
+    if kind == "tagger":
+        provenance["label_settings"] = {"column": "ner_tags"}
+        with pytest.raises(ValueError, match="the charts are of ner_tags, which --gold cannot show"):
+            show(ShowArguments(charts="charts", index=[2], gold=str(annotated)))
     with pytest.raises(ValueError, match="holds 2 charts; --index goes from 1 to 2"):
         show(ShowArguments(charts="charts", index=[3]))
     with pytest.raises(ValueError, match="has no sentence s9"):

@@ -187,6 +187,23 @@ def test_what_does_not_go_is_refused(world, changes, message):
     assert not (world["folder"] / "out" / "sp.xx2.vec").exists()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vocabulary": ["corpus"], "output": "corpus"},
+        {"into": "yy", "save_matrix": "xx"},
+        {"into": "yy", "save_matrix": "out.vec", "output": "out.vec"},
+    ],
+)
+def test_no_file_is_written_over(world, changes):
+    def place(name):
+        return [place(each) for each in name] if isinstance(name, list) else str(world.get(name, name))
+
+    told = {"vectors": "xx", "output": "out.vec"} | changes
+    with pytest.raises(ValueError, match="is also an input or the other output"):
+        align_vectors(AlignVectorsArguments(**{name: place(value) for name, value in told.items()}))
+
+
 def test_an_input_is_not_written_over(world):
     with pytest.raises(ValueError, match="is also an input"):
         align_vectors(

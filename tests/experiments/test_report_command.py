@@ -55,6 +55,16 @@ def test_a_report_is_made_of_a_folder_of_cells(run, tmp_path, given):
         assert (tmp_path / "out" / name).read_bytes() == (direct.parent / name).read_bytes()
 
 
+def test_cells_win_over_an_older_report_beside_them(run, tmp_path):
+    report(ReportArguments(cells=str(run), output=str(run)))
+    name = next(iter(RECORDS))
+    path = run / "cells" / f"{name}.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"seconds": 4321.0}), encoding="utf-8")
+    report(ReportArguments(cells=str(run), output=str(run)))
+    assert json.loads((run / "results.json").read_text())["cells"][name]["seconds"] == 4321.0
+
+
 @pytest.mark.parametrize("given", ["results.json", ""])
 def test_a_report_is_made_of_another(tmp_path, given):
     about = {"title": "some", "command": "hf-xst some", "marks": {"it": "a mark"}}

@@ -184,6 +184,19 @@ def test_published_configurations_find_their_files(path, shared, tmp_path):
     assert len(names) > 20
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sources": {"en": {}}}, "sources: en: there is no train"),
+        ({"targets": {"it": {"dev": "x"}}}, "targets: it: there is no text and no test"),
+        ({"tasks": {"parser": None}}, "tasks: parser: found None; expected settings, {} for none"),
+    ],
+)
+def test_what_is_missing_is_told(languages, changes, message):
+    with pytest.raises(ValueError, match=message):
+        small_study(*languages, **changes)
+
+
 def test_wrong_names_are_told(languages):
     data, names = languages
     with pytest.raises(ValueError, match=r"wants the charts 'narrow'; there are union, pool"):

@@ -22,6 +22,7 @@ from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.hub import publish
 from hf_xst.hub.parcel import Parcel
 from hf_xst.hub.privacy import Secrets, Sentences, find_leaks
+from hf_xst.hub.training_text import training_sentences
 
 TOKEN = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345"
 SENTENCE = ["The", "merger", "with", "Ostrava", "closes", "on", "Friday", "."]
@@ -49,6 +50,10 @@ def written(path: Path, content: str | bytes) -> Path:
         ('path="/tmp/x/y"', "an absolute path (/tmp/x/y)"),
         (r"see C:\Users\b\models", r"an absolute path (C:\Users\b\models)"),
         ("file:///etc/x", "an absolute path (file:///etc/x)"),
+        ("read from data:/srv/kim/x", "an absolute path (/srv/kim/x)"),
+        ("at /anywhere/at/all", "an absolute path (/anywhere/at/all)"),
+        (r"D:\data\kim\x", r"an absolute path (D:\data\kim\x)"),
+        (r"from \\server\share\x", r"an absolute path (\\server\share"),
         ("It said: the merger with\nOstrava closes on Friday!", "a training sentence"),
         ("<text>The</text><text>merger</text> with Ostrava <b>closes</b> on Friday.", "a training sentence"),
     ],
@@ -66,6 +71,7 @@ def test_what_is_found_in_a_card(text: str, what: str, tmp_path: Path) -> None:
         "Yes.",
         "The merger with Ostrava closes on",
         "<root> </data/x>",
+        "[a page](/docs/in/general), https://host:8080/a/b/c, 1/2/3/4, yes/no/perhaps, </g></svg>",
     ],
 )
 def test_what_is_no_secret(text: str, tmp_path: Path) -> None:
@@ -266,8 +272,30 @@ def test_no_planted_word_leaves(
     assert push(home / "model") == 1
     assert "README.md: a training sentence" in capsys.readouterr().err
     (home / "zq-train.conllu").unlink()
-    assert push(home / "model") == 0
-    assert "the training sentences cannot be read again" in capsys.readouterr().err
+    assert push(home / "model") == 1
+    told = capsys.readouterr().err
+    assert "cannot be read again" in told
+    assert "--unsearched" in told
+    assert push(home / "model", "--unsearched", "true") == 0
+    assert "cannot be read again" in capsys.readouterr().err
+
+
+def test_all_sentences_that_a_run_has_read_are_sought(tmp_path: Path) -> None:
+    """Those of the development part too, and whatever else can be read where one of them is gone."""
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.conllu").write_text(f"1\tThe\t_\tDET\t_\t_\t0\troot\t_\t{name}=1\n\n")
+    (tmp_path / "run").mkdir()
+    config = {
+        "treebank": f"train={tmp_path}/train.conllu",
+        "dev_treebank": f"dev={tmp_path}/dev.conllu",
+        "charts": None,
+    }
+    (tmp_path / "run" / "config.yaml").write_text(json.dumps(config))
+    assert training_sentences(tmp_path) == [["The"], ["The"]]
+    (tmp_path / "train.conllu").unlink()
+    with pytest.raises(ValueError, match=r"the sentences of treebank .* cannot be read again"):
+        training_sentences(tmp_path)
+    assert training_sentences(tmp_path, unsearched=True) == [["The"]]
 
 
 def test_private_words_of_a_vector_file_stay(tmp_path: Path, sent: list[dict[str, bytes]]) -> None:

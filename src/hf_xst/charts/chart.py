@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hf_xst.structures.base import Structure
 
-from .pooling import group_log_marginals, log_opinion_pool, possible_candidates, stacked_log_marginals
+from .pooling import log_opinion_pool, possible_candidates, stacked_log_marginals
 
 
 def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:
@@ -64,12 +64,14 @@ def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
 
     Returns:
         bool (B, G, C).
+
+    Raises:
+        ValueError: there is no source, or their alphabets differ in size.
     """
-    if not sources:
-        raise ValueError("there is no source; at least one distribution is needed")
+    marginals = stacked_log_marginals(sources)
     chart = torch.zeros_like(sources[0].valid)
-    for source in sources:
-        chart |= threshold(group_log_marginals(source), sigma, source.valid) | best_mask(source)
+    for source, own in zip(sources, marginals, strict=True):
+        chart |= threshold(own, sigma, source.valid) | best_mask(source)
     return chart
 
 

@@ -21,6 +21,7 @@ from hf_xst.data.layout import (
     UPOS_TAGS,
     Row,
     map_rows,
+    tag_name,
     tag_names,
 )
 from hf_xst.data.sentence import BLANK
@@ -93,7 +94,7 @@ def _comments(row: Row) -> list[str]:
 
 
 def _tag_index(row: Row, tag: int | str | None, tags: list[str] | None) -> int:
-    name = BLANK if tag is None else tags[tag] if tags is not None and isinstance(tag, int) else str(tag)
+    name = tag_name(tag, tags)
     if name not in UPOS_INDEX:
         raise ValueError(
             f"sentence {row.get('sent_id')}: found UPOS {name!r}, "

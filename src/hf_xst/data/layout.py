@@ -11,7 +11,7 @@ range between the same two words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from datasets import ClassLabel, Dataset, Features, List, Value
@@ -128,6 +128,18 @@ def tag_names(dataset: Dataset) -> list[str] | None:
     """The names of the class labels of column ``upos``, or None where tags are strings."""
     feature = dataset.features["upos"].feature
     return list(feature.names) if isinstance(feature, ClassLabel) else None
+
+
+def tag_name(tag: int | str | None, names: Sequence[str] | None) -> str:
+    """Return the name of a word's tag; what has none (no value, or -1 as a class label) is blank.
+
+    Args:
+        tag: a name, or the index of one.
+        names: those of the class labels, where tags are such.
+    """
+    if tag is None or (isinstance(tag, int) and tag < 0):
+        return BLANK
+    return names[tag] if names is not None and isinstance(tag, int) else str(tag)
 
 
 def sentences_to_dataset(sentences: Iterable[ConlluSentence]) -> Dataset:

@@ -15,8 +15,7 @@ from datasets import Dataset, Features, List, Value
 
 from hf_xst.data.gold import gold_faults
 from hf_xst.data.label_columns import LabelColumn, label_column
-from hf_xst.data.layout import map_rows, tag_names
-from hf_xst.data.sentence import BLANK
+from hf_xst.data.layout import map_rows, tag_name, tag_names
 
 _VERSION = 1  # part of the fingerprint by which `datasets` finds its cached results
 _NAMED = 3
@@ -195,7 +194,7 @@ def _prepare_row(
     result = {
         "sent_id": row.get("sent_id") or f"sentence:{place + 1}",
         "words": words,
-        "upos": [BLANK if tag is None else tags[tag] if tags is not None else tag for tag in upos],
+        "upos": [tag_name(tag, tags) for tag in upos],
         _TOO_LONG: room is not None and len(words) > room,
     }
     faults = [] if words else ["no words"]

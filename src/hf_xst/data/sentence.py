@@ -80,6 +80,8 @@ class ConlluSentence:
             raise ValueError("a sentence needs at least one word")
         for word in words:
             _check_value("form", word)
+        if sent_id is not None:
+            _check_value("sent_id", sent_id)
         comments = [] if sent_id is None else [f"# sent_id = {sent_id}\n", f"# text = {' '.join(words)}\n"]
         blanks = "\t".join([BLANK] * (len(COLUMNS) - 2))
         rows = [f"{number}\t{word}\t{blanks}\n" for number, word in enumerate(words, start=1)]
@@ -277,4 +279,8 @@ def _check_value(name: str, value: str) -> str:
         raise ValueError(
             f"found {value!r} for {name}, expected text without tabs and line breaks ({BLANK!r} for no value)"
         )
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"found {value!r} for {name}, of which half a character cannot be written") from None
     return value

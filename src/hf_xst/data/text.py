@@ -187,7 +187,7 @@ def _paragraphs(source: Source) -> Iterator[tuple[int, str]]:
 def _json_object(line: str, number: int, source: Source) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except json.JSONDecodeError as problem:
+    except (json.JSONDecodeError, RecursionError) as problem:
         raise TextError(
             f"found no JSON ({problem}), expected one object a line", path=name_of(source), line=number
         ) from None

@@ -69,8 +69,13 @@ def treebank_facts(source: str, split: str, data_roots: Sequence[str] = ()) -> l
         return [asdict(TreebankFacts(source, on_hub=True))]
     name = canonical_split(split.partition("[")[0])
     paths = files.get(name) or [path for of_split in files.values() for path in of_split]
-    found = [replace(_of_path(str(path)), licence=_licence(path.parent)) for path in paths]
+    found = [_with_licence(_of_path(str(path)), path.parent) for path in paths]
     return [asdict(facts) for facts in _each_once(found)]
+
+
+def _with_licence(facts: TreebankFacts, folder: Path) -> TreebankFacts:
+    """Add the licence, where the folder is a treebank's: in others such files are about something else."""
+    return replace(facts, licence=_licence(folder)) if facts.is_ud else facts
 
 
 def named_treebanks(source: str, split: str, *, has_roots: bool = False) -> list[TreebankFacts]:

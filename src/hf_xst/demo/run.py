@@ -12,7 +12,7 @@ from rich.table import Table
 
 from hf_xst.console import console
 from hf_xst.drawing import tree_text
-from hf_xst.experiments.cells import Graph, read_records
+from hf_xst.experiments.cells import Graph
 from hf_xst.experiments.report import METHODS, main_scores
 from hf_xst.experiments.study import Study
 from hf_xst.training.arguments import option
@@ -60,7 +60,7 @@ def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float
     test = write_languages(folder / "data", arguments.sentences, arguments.seed)
     graph = Graph(_study(folder / "data", arguments).cells(), folder)
     graph.run()
-    scores = main_scores(read_records(folder))
+    scores = main_scores(graph.records())
     out = Console()
     out.print(comparison(scores))
     _show_a_sentence(out, graph, test, arguments.seed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.data import ConlluSentence
+from hf_xst.extras import need
 from hf_xst.hub.space.app import build, launch
 from hf_xst.hub.space.desk import Desk
 from hf_xst.hub.space.publish import SpaceContent, push_space
@@ -72,6 +73,7 @@ def app(arguments: SpaceArguments | None = None) -> Any:
         ImportError: gradio is not installed.
         ValueError: the models or sentences do not fit.
     """
+    need("gradio", "demo")  # before models are trained
     told = arguments or SpaceArguments()
     sentences = [] if told.sentences is None else uploaded_sentences(told.sentences)
     if not told.sources and not told.taggers:

@@ -24,7 +24,7 @@ from .notebook import Drawing, html_page
 from .opinions import Columns
 from .views import ChartView
 
-FORMATS = {".svg": "svg", ".html": "html", ".htm": "html"}
+FORMATS = {"": "text", ".txt": "text", ".svg": "svg", ".html": "html", ".htm": "html"}
 BLANK = "_"
 
 
@@ -67,7 +67,7 @@ def show(arguments: ShowArguments) -> None:
     """
     if (arguments.input is None) == (arguments.charts is None):
         raise ValueError("give either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
-    form = arguments.format or FORMATS.get(Path(arguments.output).suffix, "text")
+    form = arguments.format or _format_of(arguments.output)
     found = _trees(arguments) if arguments.charts is None else _charts(arguments)
     if form == "text":
         _write_text(found, arguments.output)
@@ -79,10 +79,20 @@ def show(arguments: ShowArguments) -> None:
         content = standalone(drawings[0][1].svg)
     else:
         raise ValueError(
-            f"an SVG file holds one sentence, found {len(drawings)}: choose one by --index or --sent_id, or "
-            "ask for --format html"
+            f"an SVG file holds one sentence, found {len(drawings) or 'none'}: choose one by --index or "
+            "--sent_id, or ask for --format html"
         )
     _write(content, arguments.output)
+
+
+def _format_of(output: str) -> str:
+    suffix = "" if output == "-" else Path(output).suffix
+    if suffix not in FORMATS:
+        raise ValueError(
+            f"--output {output}: found {suffix}, expected {', '.join(filter(None, FORMATS))}; or say what is "
+            "to be written by --format"
+        )
+    return FORMATS[suffix]
 
 
 def _write_text(found: Iterator[tuple[str, Drawing]], output: str) -> None:
@@ -179,7 +189,7 @@ def _charts(arguments: ShowArguments) -> Iterator[tuple[str, Drawing]]:
         _check_found(set(), set(arguments.sent_id) - set(place_of), arguments.charts)
         places += [place_of[name] for name in arguments.sent_id]
     gold = None if arguments.gold is None else _by_words(arguments.gold)
-    for place in places or [0]:
+    for place in places or range(len(rows)):
         row = rows[place]
         right = None if gold is None else gold.get(tuple(row["words"]))
         yield row["sent_id"], row_view(row, provenance, right).drawing()
@@ -215,7 +225,7 @@ def row_view(
         kept[0],
         row["words"],
         upos,
-        None if gold is None else _gold_columns(space, gold, names),
+        None if gold is None else _gold_columns(space, gold, names, _label_column(provenance)),
         best,
     )
 
@@ -238,8 +248,14 @@ def _columns_of(space: Structure, candidates: Sequence[int], names: Sequence[str
     return {"tag": [names[tag] for tag in best[0, 1:-1].tolist()]}
 
 
-def _gold_columns(space: Structure, gold: ConlluSentence, names: Sequence[str]) -> Columns:
+def _label_column(provenance: Mapping[str, Any]) -> str:
+    return str((provenance.get("label_settings") or {}).get("column") or "upos")
+
+
+def _gold_columns(space: Structure, gold: ConlluSentence, names: Sequence[str], column: str) -> Columns:
     if isinstance(space, DependencyTreeCRF):
         labels = [label if label in names else label.partition(":")[0] for label in gold.deprels]
         return {"head": _heads(gold), "deprel": labels}
-    return {"tag": gold.upos}
+    if column not in ("upos", "xpos"):
+        raise ValueError(f"the charts are of {column}, which --gold cannot show; leave it out")
+    return {"tag": gold.column(column)}

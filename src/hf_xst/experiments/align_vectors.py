@@ -121,9 +121,12 @@ def _check(arguments: AlignVectorsArguments) -> None:
         raise ValueError("--save_matrix writes a map that is learned: it needs --into, and no --matrix")
     if arguments.common < 1:
         raise ValueError(f"--common is {arguments.common}; expected at least 1")
-    inputs = [arguments.vectors, arguments.into, arguments.dictionary, arguments.matrix]
-    if Path(arguments.output).resolve() in [Path(path).resolve() for path in inputs if path is not None]:
-        raise ValueError(f"--output {arguments.output} is also an input; choose another name")
+    given = [arguments.vectors, arguments.into, arguments.dictionary, arguments.matrix, *arguments.vocabulary]
+    taken = {Path(path).resolve() for path in given if path is not None}
+    for flag, output in (("output", arguments.output), ("save_matrix", arguments.save_matrix)):
+        if output is not None and Path(output).resolve() in taken:
+            raise ValueError(f"--{flag} {output} is also an input or the other output; choose another name")
+        taken |= set() if output is None else {Path(output).resolve()}
 
 
 def _map(arguments: AlignVectorsArguments) -> tuple[Matrix | None, dict[str, Any]]:

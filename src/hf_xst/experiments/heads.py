@@ -17,8 +17,9 @@ from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.training.sources import load_model
 
 ENCODER_PREFIX = "encoder.words.model."
-OWN = "own.safetensors"
-SHARED = "frozen.safetensors"
+# Named as shards are, so that such a model can be published like any other.
+OWN = "model-00001-of-00002.safetensors"
+SHARED = "model-00002-of-00002.safetensors"
 
 
 def share_frozen(folder: Path, store: Path) -> None:

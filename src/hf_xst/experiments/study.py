@@ -139,6 +139,7 @@ class Study:
     data: Path = field(default=Path())
 
     def __post_init__(self) -> None:
+        self._check_entries()
         self.sources_by_start()
         for name, method in self.all_methods.items():
             if (method.charts or name) not in self.plans:
@@ -148,6 +149,17 @@ class Study:
                 )
             if method.start not in (None, MEAN):
                 raise ValueError(f"methods: {name}: found the start {method.start!r}; expected {MEAN}")
+
+    def _check_entries(self) -> None:
+        """See that what is named has the entries that it needs."""
+        needed = {"sources": ("train",), "targets": ("text", "test"), "encoders": (), "tasks": ()}
+        for name, keys in needed.items():
+            for entry, given in getattr(self, name).items():
+                if not isinstance(given, Mapping):
+                    raise ValueError(f"{name}: {entry}: found {given!r}; expected settings, {{}} for none")
+                missing = [key for key in keys if key not in given]
+                if missing:
+                    raise ValueError(f"{name}: {entry}: there is no {' and no '.join(missing)}")
 
     @property
     def plans(self) -> dict[str, ChartPlan]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hf_xst.console import console
+from hf_xst.console import ToldError, console
 
 from .cells import Graph
 
@@ -43,7 +43,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-class FailedCellsError(RuntimeError):
+class FailedCellsError(ToldError):
     """Some cells failed; all that did not depend on them were made."""
 
 

@@ -31,10 +31,12 @@ _TOKEN = re.compile(
 )
 _ROOTS = (
     "home|Users|root|tmp|var|mnt|srv|opt|media|private|scratch|workspace|work|data|nfs|gpfs|lustre|content|"
-    "kaggle|export|usr|etc"
+    "kaggle|export|usr|etc|storage|cluster|projects?|shared?|Volumes|vol|lab"
 )
 _PATH = re.compile(
-    rf"(?<![\w.:/~<-])/(?:{_ROOTS})/[^\s\"'`<>|)\]}},;]+|(?<!\w)[A-Za-z]:\\+(?:Users|home)\\[^\s\"'`<>|]+"
+    rf"(?<![\w./~<-])/(?:{_ROOTS})/[^\s\"'`<>|)\]}},;]+"
+    r"|(?<![\w./~<>)\]}-])(?<!\]\()/(?:[\w.@+-]+/){2,}[\w.@+-]+"  # three names: a place, in any tree
+    r"|(?<!\w)[A-Za-z]:\\+\w[^\\\s\"'`<>|]*\\[^\s\"'`<>|]+|(?<![\w\\])\\\\[\w.-]+\\[\w$.-]+"
     r"|file:/{2,3}[^\s\"'`<>]+"
 )
 _ABSOLUTE = re.compile(r"/[^/\0]+/[^\0]*|[A-Za-z]:[\\/].*|~/.+")

@@ -40,6 +40,7 @@ class Choices:
         vectors: the public vector file, if it is not the one that the model was made with.
         tags: further tags of the card.
         dry_run: only list what would go.
+        unsearched: go on where training sentences cannot be read again, to be sought in what goes.
 
     Raises:
         ValueError: the vocabulary has another value.
@@ -49,6 +50,7 @@ class Choices:
     vectors: str | None = None
     tags: tuple[str, ...] = ()
     dry_run: bool = False
+    unsearched: bool = False
 
     def __post_init__(self) -> None:
         if self.vocabulary not in get_args(Vocabulary):
@@ -88,7 +90,7 @@ def push_folder(
         notes = [_spelled(aside)] if kind == "dataset" else _words_chosen(aside, choices)
         _with_card(aside, destination, choices)
         parcel = packed(aside)
-        sentences = training_sentences(folder) if kind == "model" else ()
+        sentences = training_sentences(folder, unsearched=choices.unsearched) if kind == "model" else ()
         secrets = Secrets.here(folder, destination.account, sentences, destination.known_token)
         _check(parcel, secrets)
         _tell(parcel, destination, notes, dry_run=choices.dry_run)

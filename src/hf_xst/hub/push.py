@@ -23,6 +23,9 @@ class PushArguments:
     to: str = required("Where to: USER/NAME on the Hub.")
     public: bool = option("Let all see a new repository, or push to a public one; private without it.", False)
     dry_run: bool = option("Check, and list what would go and how large it is; send nothing.", False)
+    unsearched: bool = option(
+        "Go on where the training sentences are gone, so that the files cannot be searched for them.", False
+    )
     vocabulary: Literal["public", "all"] = option(
         "Words of encoder A that go: those of the public vector file, or all.", "public"
     )
@@ -55,5 +58,10 @@ def push(arguments: PushArguments) -> CommitInfo | None:
         tag=arguments.tag,
         message=arguments.message,
     )
-    choices = Choices(arguments.vocabulary, arguments.vectors, dry_run=arguments.dry_run)
+    choices = Choices(
+        arguments.vocabulary,
+        arguments.vectors,
+        dry_run=arguments.dry_run,
+        unsearched=arguments.unsearched,
+    )
     return push_folder(arguments.folder, destination, choices)

@@ -13,35 +13,46 @@ from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.runs import say
 
 _CONFIG = "run/config.yaml"
+# Arguments of commands that say which sentences are read.
+_NAMED = ("charts", "treebank", "dev_treebank")
 
 
-def training_sentences(folder: Path) -> list[list[str]]:
-    """Read the sentences that the model in a folder was trained or tested on, if they can still be read.
+def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[str]]:
+    """Read the sentences that the model in a folder was trained or tested on.
 
     Args:
         folder: what train-source or transfer wrote; its `run/config.yaml` says where the sentences are.
+        unsearched: warn of sentences that cannot be read any more, instead of refusing.
 
     Returns:
-        Lists of words; none where nothing is recorded. What cannot be read any more is told at the console.
+        Lists of words; none where nothing is recorded.
+
+    Raises:
+        ValueError: some cannot be read any more.
     """
     place = folder / _CONFIG
     if not place.is_file():
         return []
     config: dict[str, Any] = yaml.safe_load(place.read_text(encoding="utf-8")) or {}
-    try:
-        return [list(words) for rows in _sources(config) for words in rows]
-    except (ValueError, OSError) as problem:
-        say(
-            "the training sentences cannot be read again, so the files are not searched for them "
-            f"({' '.join(str(problem).split())})",
-            "yellow",
-        )
-        return []
+    found: list[list[str]] = []
+    for name in _NAMED:
+        try:
+            found += [list(words) for rows in _sentences(name, config) for words in rows]
+        except (ValueError, OSError) as problem:
+            told = (
+                f"the sentences of {name} {config[name]} cannot be read again, so that the files cannot be "
+                f"searched for them ({' '.join(str(problem).split())})"
+            )
+            if not unsearched:
+                raise ValueError(f"{told}; bring them back, or push without that with --unsearched") from None
+            say(told, "yellow")
+    return found
 
 
-def _sources(config: dict[str, Any]) -> Iterator[Sequence[Sequence[str]]]:
-    if config.get("charts"):
-        yield load_charts(config["charts"])[0]["words"]
-    if config.get("treebank"):
-        for rows in load_treebank(config["treebank"], data_roots=config.get("data") or ()).values():
-            yield rows["tokens"]
+def _sentences(name: str, config: dict[str, Any]) -> Iterator[Sequence[Sequence[str]]]:
+    source = config.get(name)
+    if source and name == "charts":
+        yield load_charts(source)[0]["words"]
+    elif source:
+        for rows in load_treebank(source, data_roots=config.get("data") or ()).values():
+            yield rows["words" if "words" in rows.column_names else "tokens"]

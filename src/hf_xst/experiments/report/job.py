@@ -55,7 +55,8 @@ def read_cells(path: Path) -> tuple[Records, dict[str, Any]]:
     Raises:
         ValueError: there are no cells, or the file holds something else.
     """
-    file = path / RESULTS if (path / RESULTS).is_file() else path
+    has_cells = path.name == "cells" or (path / "cells").is_dir()
+    file = path / RESULTS if (path / RESULTS).is_file() and not has_cells else path
     if file.is_file():
         return _read_file(file)
     folder = path.parent if path.name == "cells" and not (path / "cells").is_dir() else path
