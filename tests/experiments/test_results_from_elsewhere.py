@@ -52,6 +52,22 @@ def test_only_files_that_are_needed_are_made_again(tmp_path):
     assert here.to_make() == []
 
 
+def test_files_that_come_out_otherwise_are_told_of(tmp_path, capsys):
+    def graph_of(number: float) -> Graph:
+        def source(work, results):
+            return {"score": number, "seconds": number}
+
+        cells = [Cell("B/a/source", source), Cell("B/a/x", lambda work, results: {}, needs=["B/a/source"])]
+        return Graph(cells, tmp_path)
+
+    graph_of(1).run()
+    for number, changed in ((1.0, False), (2.0, True)):
+        for path in (tmp_path / "cells/B/a/x.json", tmp_path / "work/B/a/source/cell.key"):
+            path.unlink()
+        graph_of(number).run()
+        assert ("came out otherwise" in " ".join(capsys.readouterr().err.split())) == changed
+
+
 def test_results_of_other_settings_are_not_taken(tmp_path):
     graph(tmp_path / "there", []).run()
     records = {name: {**record, "key": "0" * 64} for name, record in read_records(tmp_path / "there").items()}

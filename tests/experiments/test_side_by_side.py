@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,21 @@ class SumGraph:
 
     def _run_of(self, place):
         def run(work, results):
+            if (self.folder / f"kill-{place}").exists():
+                os._exit(1)
             if (self.folder / f"fail-{place}").exists():
                 raise OSError(f"no room for {place}")
             return {"sum": place + sum(result["sum"] for result in results.values())}
 
         return run
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_told_like_any_failure(tmp_path):
+    make = SumGraph(tmp_path)
+    (tmp_path / "kill-0").touch()
+    with pytest.raises(FailedCellsError, match="cells/0: BrokenProcessPool"):
+        run_side_by_side(make(), make, 2)
 
 
 @pytest.mark.slow

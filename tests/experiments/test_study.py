@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from hf_xst.demo.run import TARGET, write_languages
+from hf_xst.experiments.block_cells import BlockCells
 from hf_xst.experiments.cells import Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
 from hf_xst.experiments.study import Study, read_study
@@ -182,6 +183,41 @@ def test_published_configurations_find_their_files(path, shared, tmp_path):
     study = read_study(path, data)
     names = list(Graph(study.cells(), tmp_path).cells)
     assert len(names) > 20
+
+
+def test_plans_of_sources_leave_the_targets_own_out(languages, tmp_path):
+    data, names = languages
+    first, second, third = names
+    study = small_study(
+        data, names, charts={"two": {"sources": [first, third]}, "own": {"sources": [first]}}, methods={}
+    )
+    block = BlockCells(study, "A", "tagger")
+    assert block.planned(first, "two", {}) == [third]
+    assert block.planned("other", "two", {}) == [first, third]
+    with pytest.raises(ValueError, match=f"charts: own: found the sources {first}; none .* for {first}"):
+        block.planned(first, "own", {})
+    assert block.planned(first, "union", {}) == [second, third]
+
+
+def test_what_a_cell_depends_on_is_in_its_key(languages, tmp_path):
+    data, names = languages
+
+    def keys(**changes):
+        return Graph(small_study(data, names, methods={}, charts={}, **changes).cells(), tmp_path).keys
+
+    plain, grouped = keys(rules=["pool"]), keys(rules=["pool", "grouped"])
+    name = f"A/tagger/{names[0]}/weights"
+    assert plain[name] != grouped[name]
+    assert plain[f"A/tagger/{names[0]}/charts/pool"] == grouped[f"A/tagger/{names[0]}/charts/pool"]
+
+
+def test_parsers_may_be_scored_on_gold_where_others_read_predicted_tags(languages):
+    data, names = languages
+    study = small_study(data, names, upos="pool")
+    block = BlockCells(study, "A", "parser")
+    assert block.annotator(None) == "pool"
+    assert block.annotator("gold") is None
+    assert block.annotator_cells(names[0], "gold") == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from .scoring import Place
 from .study import Settings, Study
 
 Results = Mapping[str, Any]
+GOLD = "gold"  # in the place of a tagger's method
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,24 @@ class Block:
             return self.candidates(target)
         return list(results[self.cell_name(target, "selection")]["chosen"])
 
+    def planned(self, target: str, plan: str, results: Results) -> list[str]:
+        """Return the sources of a plan of charts: those it names, but the target's own, or the chosen ones.
+
+        Raises:
+            ValueError: none is left.
+        """
+        named = self.study.plans[plan].sources
+        codes = [code for code in named or () if code in self.candidates(target)]
+        if named and not codes:
+            raise ValueError(
+                f"charts: {plan}: found the sources {', '.join(named)}; none may be pooled for {target}"
+            )
+        return codes or self.chosen(target, results)
+
     def annotator(self, upos: str | None) -> str | None:
         """Return the method of the tagger whose answers a parser reads, if it reads any."""
-        return (upos or self.study.upos) if self.task == "parser" else None
+        method = (upos or self.study.upos) if self.task == "parser" else None
+        return None if method == GOLD else method
 
     def annotator_cells(self, target: str, upos: str | None) -> list[str]:
         """Name the cell of the tagger whose answers a parser reads, or none."""

@@ -117,6 +117,8 @@ class BlockCells(Block):
             return scoring.public(found)
 
         content = self.content(target, "dev", labelled=self.study.labelled, seed=self.study.seeds[0])
+        if "grouped" in self.study.rules:
+            content["grouped"] = True
         needs = self.needs(target, *self.annotator_cells(target, None))
         return Cell(self.cell_name(target, "weights"), run, content, needs)
 
@@ -164,7 +166,7 @@ class BlockCells(Block):
 
         def run(work: Path, results: Results) -> Results:
             place = self.place(work, target, plan.upos)
-            codes = list(plan.sources or self.chosen(target, results))
+            codes = self.planned(target, name, results)
             start = plan.start or self.study.start
             if ranked:
                 order = [code for code in results[ranked[0]]["chosen"] if code in codes]

@@ -16,6 +16,7 @@ from hf_xst.files import write_text
 
 # Raised when a change of the package changes results, so that kept cells are made anew.
 CODE_VERSION = 2
+_TIMES = ("_runtime", "_per_second", "seconds", "versions")
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class Graph:
         if work.exists() and (not mark.exists() or mark.read_text() != key):
             shutil.rmtree(work)  # begun with other settings
         write_text(mark, key)
+        before = self.result(cell.name)
         start = time.monotonic()
         result = dict(cell.run(work, {name: results[name] for name in cell.needs}))
         record = {
@@ -166,11 +168,23 @@ class Graph:
             "result": result,
         }
         self._keep(record)
+        if before is not None and _told(before) != _told(json.loads(json.dumps(result))):
+            console.print(
+                f"[yellow]{cell.name} was made again for its files, and came out otherwise than the result "
+                "that was there: what was made of the former one stays as it is[/yellow]"
+            )
         return json.loads(json.dumps(result))  # type: ignore[no-any-return]
 
     def _keep(self, record: Mapping[str, Any]) -> None:
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         write_text(self.folder / "cells" / f"{record['name']}.json", text)
+
+
+def _told(result: Any) -> Any:
+    """Return a result without what differs from run to run: times."""
+    if isinstance(result, Mapping):
+        return {key: _told(value) for key, value in result.items() if not key.endswith(_TIMES)}
+    return [_told(value) for value in result] if isinstance(result, list) else result
 
 
 def read_records(folder: Path) -> dict[str, dict[str, Any]]:

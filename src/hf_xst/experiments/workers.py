@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from multiprocessing import get_context, parent_process
 from threading import Thread
@@ -78,10 +79,13 @@ def run_side_by_side(
             ready = [name for name in left if all(need in results for need in graph.cells[name].needs)]
             for name in ready[: max(0, 2 * jobs - len(running))]:
                 needed = {need: results[need] for need in graph.cells[name].needs}
-                running[pool.submit(_work, make, name, needed)] = name
+                try:
+                    running[pool.submit(_work, make, name, needed)] = name
+                except BrokenProcessPool:
+                    break  # a process was killed, which those that run will tell
                 left.remove(name)
             if not running:
-                break  # what is left depends on what failed
+                break  # what is left depends on what failed, or no process is left
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 name = running.pop(future)

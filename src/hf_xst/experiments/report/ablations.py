@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .grid import Grid
-from .reading import TRAINED_POOL, VOTE, Block, Results
+from .reading import TRAINED_POOL, VOTE, Block, Results, method_title
 from .table import Column, Marks, Table, row
 
+# Of a cell's settings, those that are a method's own.
+_METHOD = ("fresh", "start", "upos", "model")
 Series = dict[str, dict[str | float, float | Sequence[float]]]
 """Lines of a plot: by name, a score or the scores of several seeds for each value."""
 
@@ -32,11 +34,13 @@ def ablation_tables(results: Results, marks: Marks, block: Block) -> Iterator[Ta
         methods = [f"ablation/{name}={value}" for value in values]
         known = results.targets(block, "test", methods)
         grid = Grid(results, block, "test", methods, known)
-        beside = Grid(results, block, "test", [VOTE, TRAINED_POOL], known)
+        unchanged = nearest_method(results, block, methods)
+        beside = Grid(results, block, "test", [VOTE, unchanged], known)
         columns = [
             Column("target", ""),
             *(Column(value, group=name, ranked=True) for value in values),
-            *(Column(title, group="for comparison") for title in ("majority vote", "pooled, as set")),
+            Column(method_title(VOTE), group="for comparison"),
+            Column(f"{method_title(unchanged)}, as set", group="for comparison"),
         ]
         rows = [
             row(marks.cell(target), *grid.scores(target).values(), *beside.scores(target).values())
@@ -50,13 +54,40 @@ def ablation_tables(results: Results, marks: Marks, block: Block) -> Iterator[Ta
         yield Table(
             f"ablation-{_file_name(name)}-{block.name}",
             f"{block.title}: by {name}",
-            f"{block.metric} of models trained on pooled charts, test files, by {name}, all else as in the "
-            "study's settings; mean and, for several seeds, standard deviation. The average is over the "
-            "targets that have every value.",
+            f"{block.metric}, test files, by {name}: all else is as in the method that stands beside, unless "
+            "the study's settings say more; mean and, for several seeds, standard deviation. The average is "
+            "over the targets that have every value.",
             tuple(columns),
             tuple(rows),
             marks.notes(known),
         ).finished()
+
+
+def nearest_method(results: Results, block: Block, ablations: Sequence[str]) -> str:
+    """Return the method whose charts and settings differ least from those of ablations; in doubt, pooled."""
+    made = {method: _made(results, block, method) for method in results.methods(block)}
+    varied = [made[name] for name in ablations if made.get(name)]
+    others = [method for method in made if method.startswith("transferred/") and made[method]]
+    others.sort(key=lambda method: method != TRAINED_POOL)
+
+    def distance(method: str) -> int:
+        return min(len(set(made[method].items()) ^ set(each.items())) for each in varied)
+
+    return min(others, key=distance) if varied and others else TRAINED_POOL
+
+
+def _made(results: Results, block: Block, method: str) -> dict[str, str]:
+    """Return what a trained method's cells say of how it was made, as texts, without seed and target."""
+    name = method.partition("/")[2]
+    for place, record in results.records.items():
+        encoder, task, _, kind, *rest = [*place.split("/"), ""]
+        if (encoder, task, kind, rest[0]) == (block.encoder, block.task, "transferred", name):
+            settings = dict(record.get("settings", {}))
+            own = settings.pop("settings", {})
+            charts = [need.rpartition("/")[2] for need in record.get("needs", ()) if "/charts/" in need]
+            apart = {key: value for key, value in settings.items() if key in _METHOD}
+            return {key: repr(value) for key, value in {**own, **apart, "charts": charts}.items()}
+    return {}
 
 
 def ablation_series(results: Results, block: Block, name: str) -> Series:
