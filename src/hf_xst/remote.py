@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from huggingface_hub import HfApi, constants
+from huggingface_hub import _CACHED_NO_EXIST, HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (  # type: ignore[attr-defined]
     GatedRepoError,
     HfHubHTTPError,
@@ -41,6 +41,30 @@ def located(text: str, revision: str | None = None) -> tuple[str, str | None]:
     if not at or not path or Path(text).exists():
         return text, revision
     return path, revision or own
+
+
+def file_if_there(repository: str, name: str, revision: str | None = None, **hub: Any) -> str | None:
+    """Fetch a file that a model may have or not: its place, or None if it is known not to have it.
+
+    Args:
+        repository: an id on the Hub.
+        name: the file's name there.
+        revision: the revision.
+        hub: further arguments of `hf_hub_download`, such as `token`.
+
+    Raises:
+        ValueError: it cannot be told, because the Hub is out of reach.
+    """
+    # What was not there when the Hub was asked is remembered in the cache, for when it cannot be asked.
+    if try_to_load_from_cache(repository, name, revision=revision) is _CACHED_NO_EXIST:
+        return None
+    try:
+        return str(hf_hub_download(repository, name, revision=revision, **hub))
+    except RemoteEntryNotFoundError:
+        return None
+    except HUB_ERRORS as problem:
+        told = reason(problem, repository, "model", revision)
+        raise ValueError(f"it cannot be told whether {repository} has a {name}: {told}") from problem
 
 
 def near_ids(repository: str, kind: Kind = "model", token: str | bool | None = None) -> list[str]:

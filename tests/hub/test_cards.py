@@ -273,6 +273,28 @@ def test_the_command_predicts_an_example_and_remembers_what_it_was_told(folder: 
     assert json.loads((folder / "run/card-example.json").read_text())["predicted_by"] != kept["predicted_by"]
 
 
+def test_a_source_that_went_on_from_another_says_so(folder: Path) -> None:
+    copied("parser-source", folder)
+    changed(folder / "run/config.yaml", start="me/en-parser")
+    changed(folder / "run/results.json", start={"id": "me/en-parser", "revision": "v1"})
+    write_card(folder)
+    (line,) = [line for line in (folder / README).read_text().splitlines() if "was learned from" in line]
+    assert "beside what its start, `me/en-parser" in line
+
+
+def test_a_mean_that_was_not_trained_says_so(folder: Path) -> None:
+    copied("parser-transferred", folder)
+    write_card(folder)
+    text = (folder / README).read_text()
+    assert "was trained to put its\nprobability inside of the charts" in text
+    changed(folder / "run/config.yaml", start="mean")
+    changed(folder / "run/results.json", updates=0)
+    write_card(folder)
+    text = (folder / README).read_text()
+    assert "this model is the mean of their parameters, as it stands" in text
+    assert "inside of the charts" not in text
+
+
 def test_a_parser_needs_tags_for_its_example(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_model(folder)
     assert hf_xst_cli.main(["card", str(folder), "--example", "w1 w2"]) == 1

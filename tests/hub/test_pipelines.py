@@ -195,6 +195,7 @@ def test_conllu_keeps_all_that_it_has(parse):
     assert parse(sentence)["sent_id"] == "a"
     assert [one["sent_id"] for one in parse(CONLLU)] == ["a"]
     assert parse("w1\tw2") == parse("w1 w2")
+    assert parse(f"\ufeff{CONLLU}") == parse(CONLLU)
 
 
 def test_tags_of_the_input_count_where_no_tagger_is_wanted(folder):
@@ -202,6 +203,8 @@ def test_tags_of_the_input_count_where_no_tagger_is_wanted(folder):
     row = {"words": ["w1", "w2"], "upos": ["VERB", "ADJ"], "sent_id": "r"}
     found = pipe(row)
     assert (found["upos"], found["sent_id"]) == (["VERB", "ADJ"], "r")
+    assert pipe({**row, "sent_id": 5})["sent_id"] == "5"
+    assert pipe({**row, "sent_id": ""})["words"] == ["w1", "w2"]
     assert told(found) == row_without_id(row) | model_of("parser", 1).predict([row])[0]
     with pytest.raises(ValueError, match=r"<input 2>:1: this model reads coarse tags .*tagger="):
         pipe([row, "w1 w2"])

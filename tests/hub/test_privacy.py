@@ -161,6 +161,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, bytes]]:
         kept.append({name: path.read_bytes() for name, path in parcel.files.items()})
 
     monkeypatch.setattr(publish, "upload", keep)
+    monkeypatch.setattr(publish, "_card_there", lambda destination: None)
     monkeypatch.setattr(publish, "resolved", lambda destination: destination)
     return kept
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hub_process import Client
 
-from hf_xst.demo.space import SpaceArguments
+from hf_xst.demo.space import SpaceArguments, space
 from hf_xst.hub.space.publish import SpaceContent, space_files
 
 if find_spec("gradio") is None:
@@ -21,6 +21,12 @@ if find_spec("gradio") is None:
 def metadata(readme: str) -> dict[str, object]:
     _, front, _ = readme.split("---\n", 2)
     return yaml.safe_load(front)
+
+
+@pytest.mark.parametrize("told", [{"vectors": "a.vec"}, {"sentences": "s.conllu"}])
+def test_what_a_pushed_space_would_not_have_is_refused(told):
+    with pytest.raises(ValueError, match=f"leave out --{next(iter(told))}"):
+        space(SpaceArguments(push="me/space", **told))
 
 
 def test_the_files_of_a_space():

@@ -51,6 +51,17 @@ def test_what_comes_behind_the_layers_is_trained_with_them(tmp_path: Path) -> No
     assert not any(parameter.requires_grad for parameter in model.h[0].parameters())
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_words_are_cut_as_in_running_text(tmp_path: Path, nested: bool) -> None:
+    """Byte-level tokenizers mark the space before a word: a word alone would be cut like a word's inside."""
+    tokenizer = byte_tokenizer(nested=nested)
+    folder = save_encoder(tmp_path, GPT2Config, tokenizer, n_layer=2, n_head=2, n_embd=16)
+    words = model_over(folder).encoder.words
+    running = tokenizer(" the dog")["input_ids"]
+    assert words.featurise([["the", "dog"]])["input_ids"].tolist() == [running]
+    assert words.featurise([["the", "dog"]])["piece_slots"].tolist() == [[0, 0, 0, 1, 1, 1]]
+
+
 def test_more_frozen_layers_than_there_are(bert: Path) -> None:
     with pytest.raises(ValueError, match="frozen_layers is 3; the encoder has 2 layers"):
         model_over(bert, frozen_layers=3)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoModel,
     BertConfig,
@@ -112,12 +112,18 @@ def sentence_tokenizer(**settings: Any) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names, **settings)
 
 
-def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """A byte-level tokenizer as GPT-2's: no special pieces, and pieces at a word's start are others."""
+def byte_tokenizer(*, nested: bool = False) -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer as GPT-2's: no special pieces, and pieces at a word's start are others.
+
+    Args:
+        nested: cut the text by a pattern first, as newer families do.
+    """
     merges = [("Ġ", letter) for letter in string.ascii_lowercase]
     vocabulary = ["Ġ", *string.ascii_lowercase, *("".join(pair) for pair in merges)]
     backend = Tokenizer(models.BPE({w: i for i, w in enumerate(vocabulary)}, merges))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not nested)
+    cut = pre_tokenizers.Split(Regex(r" ?\w+|\s+"), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Sequence([cut, level]) if nested else level
     return PreTrainedTokenizerFast(tokenizer_object=backend)
 
 

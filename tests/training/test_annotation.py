@@ -167,6 +167,20 @@ def test_a_tagger_beside_a_model_is_found(tmp_path):
     assert annotator_beside(str(tmp_path / "copy")) == str(tmp_path / "copy" / "tagger")
 
 
+def test_whether_a_model_on_the_hub_has_a_tagger_must_be_known(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ValueError, match=r"cannot be told .*someone/parser.*\(--tagger none; in a pipeline"):
+        annotator_beside("someone/parser")
+
+
+def test_a_tagger_of_other_tags_is_refused():
+    tagger, parser = model_of("tagger"), model_of("parser")
+    assert Annotator([tagger, parser]).columns == ("upos", "head", "deprel")
+    tagger.config.set_labels([f"x{label}" for label in tagger.config.labels])
+    with pytest.raises(ValueError, match="are none of those that the model knows"):
+        Annotator([tagger, parser])
+
+
 def test_a_model_of_other_columns_is_no_annotator():
     with pytest.raises(ValueError, match=r"that predicts head and deprel; expected a model of coarse tags"):
         checked_annotator(model_of("parser"), "that")

@@ -115,6 +115,11 @@ def test_a_part_without_record_is_overwritten(tmp_path):
     assert content(path) == "".join(BLOCKS)
 
 
+def test_a_folder_is_refused_before_anything_is_done(tmp_path):
+    with pytest.raises(ValueError, match="is a folder; expected the name of a file"):
+        BlockFile(tmp_path, {})
+
+
 def test_resuming_nothing_is_beginning(tmp_path):
     write(tmp_path / "out.conllu", BLOCKS, resume=True)
     assert content(tmp_path / "out.conllu") == "".join(BLOCKS)

@@ -50,6 +50,13 @@ def space(arguments: SpaceArguments) -> None:
         ValueError: the models or sentences do not fit, or the Hub refuses the Space.
     """
     if arguments.push is not None:
+        told = {"vectors": arguments.vectors, "sentences": arguments.sentences}
+        named = [f"--{name}" for name, value in told.items() if value is not None]
+        if named:
+            raise ValueError(
+                f"a pushed Space has what its models bring alone: leave out {' and '.join(named)}, and take "
+                "models that read the text's language by themselves"
+            )
         content = SpaceContent(arguments.sources, arguments.taggers, arguments.requirement)
         say(f"pushed: {push_space(arguments.push, content, public=arguments.public)}")
         return

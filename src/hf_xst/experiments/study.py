@@ -111,8 +111,8 @@ class Study:
         methods: by name, see `Method`; those of the paper are there unless `published` is false.
         start: the source that training starts from.
         select: choose so many sources for each target by agreement, without labels.
-        upos: a tagger's method whose target model gives the coarse tags that parsers read; gold ones for `gold`
-            or nothing.
+        upos: a tagger's method whose target model gives the coarse tags that parsers read; gold ones for
+            `gold` or nothing.
         labelled: sentences for learned weights; 0 for none.
         describe: sizes, quality and distances of charts and pools for each target.
         rules: how the sources' answers are combined without training.

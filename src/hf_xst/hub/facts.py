@@ -172,6 +172,15 @@ class Facts:
         ]
 
     @property
+    def is_mean(self) -> bool:
+        """Whether this is the mean of the sources as it stands, without any update."""
+        run, results = self.records.run, self.records.results
+        from_mean = run.get("start") == MEAN or (
+            run.get("start") is None and bool(self.records.provenance.get("start_from_mean"))
+        )
+        return self.records.kind == "transferred" and from_mean and results.get("updates") == 0
+
+    @property
     def start(self) -> Markdown | None:
         """What training started from: the start's id or name, or what was made instead."""
         run, kind = self.records.run, self.records.kind

@@ -14,6 +14,7 @@ from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.layout import TREEBANK_FEATURES, dataset_to_sentences
 from hf_xst.data.segmentation import Segmenter, paragraph_sentences, paragraphs, segment
 from hf_xst.data.sentence import COLUMNS
+from hf_xst.data.streams import BYTE_ORDER_MARK
 
 _EXPECTED = (
     "expected text, a list of words, CoNLL-U (a string or a ConlluSentence), or a mapping with words, tokens "
@@ -95,6 +96,7 @@ def given(item: Any, segmenter: Segmenter = segment, place: int = 1) -> Given:
 
 
 def _of_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
+    text = text.removeprefix(BYTE_ORDER_MARK)
     rows = (line for line in text.split("\n") if line.strip() and not line.startswith("#"))
     if next(rows, "").count("\t") == len(COLUMNS) - 1:
         yield from read_conllu(io.StringIO(text))
@@ -106,6 +108,7 @@ def _of_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
 def _of_row(row: Mapping[str, Any]) -> ConlluSentence:
     words = _words(row.get("words", row.get("tokens")))
     name, upos = row.get("sent_id"), row.get("upos")
+    name = None if name in (None, "") else str(name)
     if upos is not None and not all(isinstance(tag, str) for tag in upos):
         raise ValueError(f"found upos {str(upos)[:60]}; expected names of tags, one for each word")
     return ConlluSentence.from_words(words, sent_id=name, columns=None if upos is None else {"upos": upos})

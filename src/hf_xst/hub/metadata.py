@@ -87,7 +87,7 @@ def model_metadata(facts: Facts, title: str) -> dict[str, Any]:
     if scored:
         data["model_name"] = title
     if facts.base_models and facts.records.run.get("start") != "none":
-        data["base_model_relation"] = "finetune"
+        data["base_model_relation"] = "merge" if facts.is_mean else "finetune"
     return _without_empty(data)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from datasets import Dataset
 from huggingface_hub import CommitInfo, hf_hub_download
+from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.repocard import RepoCard
 
 from hf_xst.files import write_text
 from hf_xst.models.vector_table import WORDS_FILE
-from hf_xst.remote import HUB_ERRORS
+from hf_xst.remote import HUB_ERRORS, reason
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
 from hf_xst.training.jobs.build_charts import PROVENANCE
 from hf_xst.training.runs import say
@@ -185,21 +185,35 @@ def _words_chosen(aside: Path, choices: Choices) -> list[str]:
 
 
 def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
-    """Render the card; what people have written into it, here or on the Hub, stays."""
+    """Render the card; what people have written into it stays: here, or, where none is here, on the Hub."""
     from .card import write_card
 
     if not choices.dry_run and not (aside / CARD).exists():
-        with suppress(*HUB_ERRORS):
-            here = hf_hub_download(
-                destination.repository, CARD, repo_type=destination.kind, token=destination.token
-            )
-            write_text(aside / CARD, Path(here).read_text(encoding="utf-8"))
+        there = _card_there(destination)
+        if there is not None:
+            write_text(aside / CARD, there)
     write_card(aside, vocabulary=choices.vocabulary, repository=destination.repository)
     if choices.tags:
         card = RepoCard.load(aside / CARD)
         known = card.data.get("tags") or []
         card.data["tags"] = [*known, *(tag for tag in choices.tags if tag not in known)]
         card.save(aside / CARD)
+
+
+def _card_there(destination: Destination) -> str | None:
+    """Read the card that the branch has, or None where there is no card yet.
+
+    Raises:
+        ValueError: the Hub cannot be reached: there may be one, which must not be lost.
+    """
+    repository, kind, revision = destination.repository, destination.kind, destination.revision
+    try:
+        here = hf_hub_download(repository, CARD, repo_type=kind, revision=revision, token=destination.token)
+    except (RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError):
+        return None
+    except HUB_ERRORS as problem:
+        raise ValueError(reason(problem, repository, kind, revision)) from problem
+    return Path(here).read_text(encoding="utf-8")
 
 
 def _check(parcel: Parcel, secrets: Secrets) -> None:

@@ -83,6 +83,22 @@ def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+def word_lead(tokenizer: PreTrainedTokenizerFast) -> str:
+    """Return what must stand before a word, so that it is cut as in running text: a space, or nothing.
+
+    Some tokenizers mark the space before a word and know no other sign of a word's beginning; words that come
+    one by one would be cut like the insides of words.
+    """
+
+    def pieces(words: list[str] | str) -> list[int]:
+        apart = not isinstance(words, str)
+        found: list[int] = tokenizer(words, is_split_into_words=apart, add_special_tokens=False)["input_ids"]
+        return found
+
+    running = pieces("a b")
+    return " " if pieces(["a", "b"]) != running and pieces([" a", " b"])[-1:] == running[-1:] else ""
+
+
 def piece_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """Return how many pieces, special ones included, the encoder can see at once.
 

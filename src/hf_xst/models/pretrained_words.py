@@ -15,7 +15,7 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from .configuration import StructuredConfig
 from .precision import at_least_single
-from .pretrained_files import bare_encoder, load_tokenizer
+from .pretrained_files import bare_encoder, load_tokenizer, word_lead
 from .windows import Window, assign_words, cut_windows
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -54,6 +54,7 @@ class PretrainedWords(nn.Module):
         settings.pop("dtype", None)  # that of the whole model decides
         self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
         self._tokenizer: PreTrainedTokenizerFast | None = None
+        self._lead = ""
         self.frozen_layers = config.frozen_layers
         self.max_pieces = config.max_pieces
         self.piece_pooling = config.piece_pooling
@@ -74,7 +75,7 @@ class PretrainedWords(nn.Module):
 
     def adopt(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
         """Take an encoder with trained weights and its tokenizer."""
-        self.model, self._tokenizer = model, tokenizer
+        self.model, self._tokenizer, self._lead = model, tokenizer, word_lead(tokenizer)
         self.freeze()
 
     # -- freezing -------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ class PretrainedWords(nn.Module):
         """Cut words into pieces; a word may have none. No text can spell a piece with a special meaning."""
         special, unknown = set(self.tokenizer.all_special_ids), self.tokenizer.unk_token_id
         encoded = self.tokenizer(
-            [list(words) for words in sentences],
+            [[self._lead + word for word in words] for words in sentences],
             is_split_into_words=True,
             return_attention_mask=False,
             verbose=False,
@@ -246,6 +247,7 @@ class PretrainedWords(nn.Module):
                 f"the model's folder has no {' and no '.join(missing)}; save it again with save_pretrained"
             )
         self._tokenizer = load_tokenizer(str(Path(path).parent), trust_remote_code=False)
+        self._lead = word_lead(self._tokenizer)
 
     @staticmethod
     def asset_names() -> tuple[str, ...]:

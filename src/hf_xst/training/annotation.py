@@ -5,17 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from huggingface_hub import snapshot_download
 from transformers.utils import CONFIG_NAME
-from transformers.utils.hub import cached_file
 
 from hf_xst.data import ConlluSentence, WordVectors
 from hf_xst.models.base import Row, StructuredModel
+from hf_xst.remote import file_if_there
 
 from .confidence import Columns, Finding, Ranked, Reading, findings
 from .frozen import shared_encoders
@@ -88,10 +88,15 @@ class Annotator:
     Args:
         models: in their order, on their devices.
         settings: how they are used.
+
+    Raises:
+        ValueError: a model knows none of the tags that the one before it gives.
     """
 
     def __init__(self, models: Sequence[StructuredModel], settings: AnnotationSettings | None = None) -> None:
         self.models, self.settings = list(models), settings or AnnotationSettings()
+        for tagger, model in pairwise(self.models):
+            _check_tags(tagger, model)
         names = [str(place) for place in range(len(self.models))]
         shared = shared_encoders(dict(zip(names, self.models, strict=True))) if len(names) > 1 else {}
         self._states = [shared.get(name) for name in names]
@@ -202,6 +207,18 @@ class Annotator:
         return joined
 
 
+def _check_tags(tagger: StructuredModel, model: StructuredModel) -> None:
+    known = model.config.upos_names or []
+    if model.coarse_tags is None or model.annotation_column not in tagger.columns:
+        return
+    given = tagger.config.labels or []
+    if set(known).isdisjoint(given):
+        raise ValueError(
+            f"the tagger's tags ({', '.join(given[:5])} ...) are none of those that the model knows "
+            f"({', '.join(known[:5])} ...): a tagger of its coarse tags is needed"
+        )
+
+
 def load_annotator(path: str, vectors: WordVectors | None = None) -> StructuredModel:
     """Load a model whose predictions stand in for an input column of another model.
 
@@ -241,13 +258,23 @@ def annotator_beside(path: str, revision: str | None = None) -> str | None:
     Args:
         path: the model's folder, or its id on the Hub, from where the tagger is fetched.
         revision: the revision on the Hub.
+
+    Raises:
+        ValueError: it cannot be told, because the Hub is out of reach.
     """
     folder = Path(path)
     if folder.is_dir():
         beside = folder / ANNOTATOR_FOLDER
         return str(beside) if (beside / CONFIG_NAME).is_file() else None
     config = f"{ANNOTATOR_FOLDER}/{CONFIG_NAME}"
-    if cached_file(path, config, revision=revision, _raise_exceptions_for_missing_entries=False) is None:
+    try:
+        found = file_if_there(path, config, revision)
+    except ValueError as problem:
+        raise ValueError(
+            f"{problem}. It would be of the tagger that goes with the model: name one (--tagger), or say "
+            "that the text has its tags (--tagger none; in a pipeline tagger=False)"
+        ) from problem
+    if found is None:
         return None
     fetched = snapshot_download(path, revision=revision, allow_patterns=f"{ANNOTATOR_FOLDER}/*")
     return str(Path(fetched) / ANNOTATOR_FOLDER)

@@ -43,14 +43,16 @@ class BlockFile:
         resume: go on with what an interrupted run has left.
 
     Raises:
-        ValueError: an interrupted run has left something and `resume` is not set, or it was made otherwise,
-            or is damaged.
+        ValueError: the path is a folder, or an interrupted run has left something and `resume` is not set, or
+            it was made otherwise, or is damaged.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False
     ) -> None:
         self.path, self.part = Path(path), part_of(path)
+        if self.path.is_dir():
+            raise ValueError(f"{self.path} is a folder; expected the name of a file to be written")
         self._state_path = self.part.with_name(f"{self.part.name}.json")
         self._identity = json.loads(json.dumps(identity))
         self._whole = 0
