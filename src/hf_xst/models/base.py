@@ -53,6 +53,21 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
         if self.coarse_tags is not None:
             self.coarse_tags.quieten()
 
+    def check_reads(self, other: StructuredModel) -> None:
+        """See that this model knows what another one writes into a column that it reads.
+
+        Raises:
+            ValueError: it knows none of the other's labels.
+        """
+        known, given = self.config.upos_names or [], other.config.labels or []
+        if self.coarse_tags is None or self.annotation_column not in other.columns:
+            return
+        if set(known).isdisjoint(given):
+            raise ValueError(
+                f"the tagger's tags ({', '.join(given[:5])} ...) are none of those that the model knows "
+                f"({', '.join(known[:5])} ...): a tagger of its coarse tags is needed"
+            )
+
     # -- computation ----------------------------------------------------------------------------------
 
     def featurise(self, rows: Sequence[Row], *, words: bool = True) -> dict[str, Tensor]:

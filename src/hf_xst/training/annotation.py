@@ -90,13 +90,13 @@ class Annotator:
         settings: how they are used.
 
     Raises:
-        ValueError: a model knows none of the tags that the one before it gives.
+        ValueError: a model knows none of the values that the one before it gives.
     """
 
     def __init__(self, models: Sequence[StructuredModel], settings: AnnotationSettings | None = None) -> None:
         self.models, self.settings = list(models), settings or AnnotationSettings()
-        for tagger, model in pairwise(self.models):
-            _check_tags(tagger, model)
+        for before, model in pairwise(self.models):
+            model.check_reads(before)
         names = [str(place) for place in range(len(self.models))]
         shared = shared_encoders(dict(zip(names, self.models, strict=True))) if len(names) > 1 else {}
         self._states = [shared.get(name) for name in names]
@@ -205,18 +205,6 @@ class Annotator:
             if each.log_prob is not None:
                 joined.log_probs[model.whole] = each.log_prob
         return joined
-
-
-def _check_tags(tagger: StructuredModel, model: StructuredModel) -> None:
-    known = model.config.upos_names or []
-    if model.coarse_tags is None or model.annotation_column not in tagger.columns:
-        return
-    given = tagger.config.labels or []
-    if set(known).isdisjoint(given):
-        raise ValueError(
-            f"the tagger's tags ({', '.join(given[:5])} ...) are none of those that the model knows "
-            f"({', '.join(known[:5])} ...): a tagger of its coarse tags is needed"
-        )
 
 
 def load_annotator(path: str, vectors: WordVectors | None = None) -> StructuredModel:
