@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ sys.path.append(str(Path(__file__).parent))
 from canned import study
 
 from hf_xst.experiments.cells import Cell
+from hf_xst.experiments.lock import LOCK, alone_in
 from hf_xst.experiments.reproduce import ReproduceArguments, reproduce
 from hf_xst.experiments.study import Study
 
@@ -69,6 +71,21 @@ def test_results_of_elsewhere_are_taken_over(made, told, tmp_path):
     there = {**told, "output": str(tmp_path / "there")}
     reproduce(ReproduceArguments(**there, known=str(tmp_path / "run" / "report" / "results.json")))
     assert made == []
+
+
+def test_two_runs_do_not_share_a_folder(made, told, tmp_path):
+    with (
+        alone_in(tmp_path / "run"),
+        pytest.raises(ValueError, match=r"process \d+ works in .*run: wait"),
+    ):
+        reproduce(ReproduceArguments(**told))
+    assert made == []
+    # What a killed run has left, or another process by the same number, keeps nobody out.
+    for left in ({"pid": os.getpid(), "began": 1.0}, {"pid": 2**22 + 1, "began": 1.0}, {}):
+        (tmp_path / "run" / LOCK).write_text(json.dumps(left))
+        reproduce(ReproduceArguments(**told))
+        assert not (tmp_path / "run" / LOCK).exists()
+    assert made == list(RESULTS)
 
 
 def test_the_status_makes_nothing(made, told, tmp_path, capsys):

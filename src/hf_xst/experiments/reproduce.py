@@ -14,6 +14,7 @@ from hf_xst.console import console
 from hf_xst.training.arguments import option, required
 
 from .cells import Graph, read_records
+from .lock import alone_in
 from .report import write_report
 from .report.job import about_study, read_cells
 from .study import Study, read_study
@@ -71,7 +72,8 @@ def reproduce(arguments: ReproduceArguments) -> None:
         arguments: see the class.
 
     Raises:
-        ValueError: the configuration or the data folder cannot be used, or no cell is chosen.
+        ValueError: the configuration or the data folder cannot be used, no cell is chosen, or another run is at
+            work in OUTPUT.
         FailedCellsError: cells failed (with `--jobs`); the others were made.
     """
     study = load_study(arguments.config, arguments.data)
@@ -90,10 +92,11 @@ def reproduce(arguments: ReproduceArguments) -> None:
         show_status(graph, arguments.only)
         return
     try:
-        if arguments.jobs > 1:
-            run_side_by_side(graph, make, arguments.jobs, arguments.only)
-        else:
-            graph.run(arguments.only)
+        with alone_in(folder):
+            if arguments.jobs > 1:
+                run_side_by_side(graph, make, arguments.jobs, arguments.only)
+            else:
+                graph.run(arguments.only)
     except FailedCellsError:
         _report(arguments, study, graph)
         raise
