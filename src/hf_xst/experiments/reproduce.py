@@ -72,8 +72,8 @@ def reproduce(arguments: ReproduceArguments) -> None:
         arguments: see the class.
 
     Raises:
-        ValueError: the configuration or the data folder cannot be used, no cell is chosen, or another run is at
-            work in OUTPUT.
+        ValueError: the configuration or the data folder cannot be used, no cell is chosen, or another run
+            is at work in OUTPUT.
         FailedCellsError: cells failed (with `--jobs`); the others were made.
     """
     study = load_study(arguments.config, arguments.data)
