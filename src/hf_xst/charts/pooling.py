@@ -113,7 +113,7 @@ def possible_candidates(sources: Sequence[Structure]) -> Tensor:
     """Mark what any of several distributions over one space holds possible: bool (B, G, C).
 
     A floor is for these: it stands for a probability too small to be told from zero. What the scores of all
-    exclude, such as a tag pair that no labelling has, must get none.
+    exclude, such as a candidate that no structure has, must get none.
     """
     return torch.stack([source.possible for source in sources]).any(0)
 
