@@ -225,6 +225,8 @@ def test_parsers_may_be_scored_on_gold_where_others_read_predicted_tags(language
     [
         ({"sources": {"en": {}}}, "sources: en: there is no train"),
         ({"targets": {"it": {"dev": "x"}}}, "targets: it: there is no text and no test"),
+        ({"targets": ["it"]}, r"targets: found \['it'\]; expected names with their settings"),
+        ({"charts": {"wide": {"sources": ["xx"]}}}, "charts: wide: there is no source xx; there are "),
         ({"tasks": {"parser": None}}, "tasks: parser: found None; expected settings, {} for none"),
     ],
 )

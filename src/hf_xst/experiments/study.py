@@ -142,6 +142,11 @@ class Study:
     def __post_init__(self) -> None:
         self._check_entries()
         self.sources_by_start()
+        for name, plan in self.plans.items():
+            unknown = [code for code in plan.sources or () if code not in self.sources]
+            if unknown:
+                told, known = ", ".join(unknown), ", ".join(self.sources)
+                raise ValueError(f"charts: {name}: there is no source {told}; there are {known}")
         for name, method in self.all_methods.items():
             if (method.charts or name) not in self.plans:
                 raise ValueError(
@@ -155,7 +160,13 @@ class Study:
         """See that what is named has the entries that it needs."""
         needed = {"sources": ("train",), "targets": ("text", "test"), "encoders": (), "tasks": ()}
         for name, keys in needed.items():
-            for entry, given in getattr(self, name).items():
+            entries = getattr(self, name)
+            if not isinstance(entries, Mapping):
+                raise ValueError(
+                    f"{name}: found {entries!r}; expected names with their settings (a list of names chooses "
+                    "among those of a base)"
+                )
+            for entry, given in entries.items():
                 if not isinstance(given, Mapping):
                     raise ValueError(f"{name}: {entry}: found {given!r}; expected settings, {{}} for none")
                 missing = [key for key in keys if key not in given]
