@@ -173,6 +173,22 @@ def test_the_users_own_card_is_not_overwritten(client: Client, hub: Hub, model: 
     assert b"Kept words." in content(hub, "tester/carded", "README.md")
 
 
+def test_words_that_only_the_hub_has_are_not_replaced(client: Client, hub: Hub, model: Path) -> None:
+    own = model / "README.md"
+    own.write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
+    assert client.command("push", model, "--to", "tester/written")["status"] == 0
+    assert client.command("push", model, "--to", "tester/written")["status"] == 0  # nothing of its own
+    own.write_text("---\nlicense: mit\n---\n# Mine\n\nOther words.\n")
+    refused = client.command("push", model, "--to", "tester/written")
+    assert refused["status"] == 1
+    assert "says what the folder's README.md does not: 'Kept words.'. Copy it" in refused["told"]
+    assert b"Kept words." in content(hub, "tester/written", "README.md")
+    assert client.command("push", model, "--to", "tester/written", "--replace-card")["status"] == 0
+    assert b"Kept words." not in content(hub, "tester/written", "README.md")
+    own.write_text("---\nlicense: apache-2.0\n---\n# Mine\n\nOther words.\n")
+    assert client.command("push", model, "--to", "tester/written")["status"] == 0  # the same key, said here
+
+
 def test_a_model_of_encoder_b_is_whole(client: Client, hub: Hub, tmp_path: Path, bert: Path) -> None:
     from tiny_models import model_over
 

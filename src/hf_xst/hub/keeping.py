@@ -78,6 +78,19 @@ class Card:
             record.get("of"),
         )
 
+    @property
+    def own(self) -> set[str]:
+        """Return what people have written: lines outside of the marks, and keys of metadata they set."""
+        lines = {line.strip() for line in _SECTION.sub("", self.text).splitlines()}
+        set_by_people = {key for key, value in self.metadata.items() if self._is_own(key, value)}
+        return {line for line in lines if line and line != OWN} | {f"{key}:" for key in set_by_people}
+
+    def _is_own(self, key: str, value: Any) -> bool:
+        generated, found = self.generated.get(key), _digests(value)
+        if isinstance(generated, list) and isinstance(found, list):
+            return not set(found) <= set(generated)
+        return bool(found != generated)
+
     def renewed(self, metadata: Mapping[str, Any], said: frozenset[str] = frozenset()) -> dict[str, Any]:
         """Return the metadata that the renewed card shall have.
 

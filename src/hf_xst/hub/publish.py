@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from hf_xst.training.jobs.build_charts import PROVENANCE
 from hf_xst.training.runs import say
 
 from .chart_columns import spell_out
+from .keeping import Card
 from .parcel import CARD, Parcel, gathered, packed
 from .privacy import Secrets, find_leaks
 from .training_text import training_sentences
@@ -41,6 +43,7 @@ class Choices:
         tags: further tags of the card.
         dry_run: only list what would go.
         unsearched: go on where training sentences cannot be read again, to be sought in what goes.
+        replace_card: let the folder's card replace what people have written into the one on the Hub.
 
     Raises:
         ValueError: the vocabulary has another value.
@@ -51,6 +54,7 @@ class Choices:
     tags: tuple[str, ...] = ()
     dry_run: bool = False
     unsearched: bool = False
+    replace_card: bool = False
 
     def __post_init__(self) -> None:
         if self.vocabulary not in get_args(Vocabulary):
@@ -188,10 +192,11 @@ def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
     """Render the card; what people have written into it stays: here, or, where none is here, on the Hub."""
     from .card import write_card
 
-    if not choices.dry_run and not (aside / CARD).exists():
-        there = _card_there(destination)
-        if there is not None:
-            write_text(aside / CARD, there)
+    there = None if choices.dry_run else _card_there(destination)
+    if there is not None and not (aside / CARD).exists():
+        shutil.copyfile(there, aside / CARD)
+    elif there is not None and not choices.replace_card:
+        _check_own_words(aside / CARD, there, destination)
     write_card(aside, vocabulary=choices.vocabulary, repository=destination.repository)
     if choices.tags:
         card = RepoCard.load(aside / CARD)
@@ -200,20 +205,31 @@ def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
         card.save(aside / CARD)
 
 
-def _card_there(destination: Destination) -> str | None:
-    """Read the card that the branch has, or None where there is no card yet.
+def _check_own_words(here: Path, there: Path, destination: Destination) -> None:
+    """Refuse to replace a card into which people have written what the folder's own card has not."""
+    lost = sorted(Card.read(there).own - Card.read(here).own)
+    if lost:
+        raise ValueError(
+            f"the card of {destination.repository} on the Hub says what the folder's {CARD} does not: "
+            f"{lost[0]!r}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}. Copy it into the folder's, "
+            "remove the folder's (the Hub's is kept then), or say --replace-card"
+        )
+
+
+def _card_there(destination: Destination) -> Path | None:
+    """Fetch the card that the branch has, or None where there is no card yet.
 
     Raises:
         ValueError: the Hub cannot be reached: there may be one, which must not be lost.
     """
     repository, kind, revision = destination.repository, destination.kind, destination.revision
     try:
-        here = hf_hub_download(repository, CARD, repo_type=kind, revision=revision, token=destination.token)
+        there = hf_hub_download(repository, CARD, repo_type=kind, revision=revision, token=destination.token)
     except (RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError):
         return None
     except HUB_ERRORS as problem:
         raise ValueError(reason(problem, repository, kind, revision)) from problem
-    return Path(here).read_text(encoding="utf-8")
+    return Path(there)
 
 
 def _check(parcel: Parcel, secrets: Secrets) -> None:

@@ -26,6 +26,9 @@ class PushArguments:
     unsearched: bool = option(
         "Go on where the training sentences are gone, so that the files cannot be searched for them.", False
     )
+    replace_card: bool = option(
+        "Let the folder's card replace what people have written into the one on the Hub.", False
+    )
     vocabulary: Literal["public", "all"] = option(
         "Words of encoder A that go: those of the public vector file, or all.", "public"
     )
@@ -63,5 +66,6 @@ def push(arguments: PushArguments) -> CommitInfo | None:
         arguments.vectors,
         dry_run=arguments.dry_run,
         unsearched=arguments.unsearched,
+        replace_card=arguments.replace_card,
     )
     return push_folder(arguments.folder, destination, choices)
