@@ -11,6 +11,8 @@ ABOUT = {
     "command": "hf-xst reproduce --config canned.yaml",
     "notes": "First paragraph.\n\nSecond one.",
     "marks": {"ar": "PUD_1 in place of PADT, 100 % test", "hi": "PUD_1 in place of PADT, 100 % test"},
+    "source_marks": {"de": "no train file is here"},
+    "stand_ins": ["ar", "hi"],
     "settings": "start: en\nabout: a < b",
 }
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
-from hf_xst.experiments.cells import Cell, Graph, read_records
+from hf_xst.experiments.cells import CODE_VERSION, Cell, Graph, read_records
 
 
 class KilledError(Exception):
@@ -62,7 +65,37 @@ def test_files_of_a_cell_begun_with_other_settings_are_removed(tmp_path):
 def test_only_runs_what_is_named_and_what_it_needs(tmp_path):
     graph = Graph([*chain(3, []), Cell("other/1", lambda work, results: {"sum": 0})], tmp_path)
     assert list(graph.run(["block/1"])) == ["block/0", "block/1"]
-    assert graph.status() == {"done": ["block/0", "block/1"], "begun": [], "left": ["block/2", "other/1"]}
+    left = ["block/2", "other/1"]
+    assert graph.status() == {"done": ["block/0", "block/1"], "running": [], "begun": [], "left": left}
+
+
+def test_what_a_stopped_run_has_begun_is_told_from_what_runs(tmp_path):
+    began = time.time()
+    with pytest.raises(KilledError):
+        Graph(chain(4, [], killed_at="block/2"), tmp_path).run()
+    graph = Graph(chain(4, []), tmp_path)
+    assert graph.status(since=began - 1)["running"] == ["block/2"]
+    later = graph.status(since=time.time() + 1)
+    assert (later["running"], later["begun"], later["left"]) == ([], ["block/2"], ["block/3"])
+    # Files that were begun with other settings count for nothing.
+    assert Graph(chain(4, [], factor=10), tmp_path).status(since=began - 1)["running"] == []
+
+
+def test_results_may_be_looked_at_without_being_kept(tmp_path):
+    Graph(chain(2, []), tmp_path / "there").run()
+    graph = Graph(chain(3, []), tmp_path / "here")
+    assert graph.restore(read_records(tmp_path / "there"), write=False) == 2
+    assert graph.status()["done"] == ["block/0", "block/1"]
+    assert not (tmp_path / "here").exists()
+
+
+def test_cells_of_another_version_of_the_code_are_made_again(tmp_path):
+    Graph(chain(3, []), tmp_path).run()
+    first, second, third = chain(3, [])
+    newer = [first, replace(second, version=CODE_VERSION + 1), third]
+    assert Graph(newer, tmp_path).to_make() == ["block/1", "block/2"]
+    Graph(newer, tmp_path).run()
+    assert read_records(tmp_path)["block/1"]["version"] == CODE_VERSION + 1
 
 
 def test_records_hold_settings_and_results(tmp_path):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +18,9 @@ from canned import study
 
 from hf_xst.experiments.cells import Cell
 from hf_xst.experiments.lock import LOCK, alone_in
-from hf_xst.experiments.reproduce import ReproduceArguments, reproduce
+from hf_xst.experiments.report.page import make_page
+from hf_xst.experiments.report.reading import TASKS, Results
+from hf_xst.experiments.reproduce import TABLES, ReproduceArguments, reproduce
 from hf_xst.experiments.study import Study
 
 CONFIG = """
@@ -95,8 +100,62 @@ def test_the_status_makes_nothing(made, told, tmp_path, capsys):
     assert f"{len(RESULTS)} cells to make" in capsys.readouterr().err
 
 
+def test_the_status_beside_results_of_elsewhere_writes_nothing(made, told, tmp_path, capsys):
+    reproduce(ReproduceArguments(**told))
+    there = {**told, "output": str(tmp_path / "there"), "known": str(tmp_path / "run" / "report")}
+    reproduce(ReproduceArguments(**there, status=True))
+    assert "0 cells to make" in capsys.readouterr().err
+    assert not (tmp_path / "there").exists()
+
+
+def test_only_the_cells_of_a_table(made, told, tmp_path):
+    reproduce(ReproduceArguments(**told, only=["direct"]))  # made of ensembles, which all of these are
+    assert made == list(RESULTS)
+    with pytest.raises(ValueError, match=r"chart-size: found neither .* tables are .*chart-size, "):
+        reproduce(ReproduceArguments(**told, only=["chart-size"]))
+
+
+def test_every_table_says_which_cells_it_is_made_of():
+    page = make_page(Results(study()), {})
+    names = {table.name for table in page.tables} - {"time"} - {f"encoders-{task}" for task in TASKS}
+    untold = [name for name in names if not any(name.startswith(table) for table in TABLES)]
+    assert not untold
+
+
+def test_a_run_that_is_killed_ends_with_the_same_tables(made, told, tmp_path):
+    drawn = random.randrange(len(RESULTS))
+    reproduce(ReproduceArguments(**told))
+    killed = {**told, "output": str(tmp_path / "killed")}
+    script = f"""
+import os, signal, sys
+sys.path.append({str(Path(__file__).parent)!r})
+from canned import study
+from hf_xst.experiments.cells import Cell
+from hf_xst.experiments.reproduce import ReproduceArguments, reproduce
+from hf_xst.experiments.study import Study
+RESULTS = {{name: each["result"] for name, each in study().items() if name.endswith("/ensemble")}}
+def cell(place, name):
+    def run(work, results):
+        if place == {drawn}:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return RESULTS[name]
+    return Cell(name, run)
+Study.cells = lambda self: [cell(*each) for each in enumerate(RESULTS)]
+reproduce(ReproduceArguments(**{killed!r}))
+"""
+    died = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    made.clear()
+    reproduce(ReproduceArguments(**killed))
+    assert made == list(RESULTS)[drawn:], drawn
+    unbroken, resumed = (tmp_path / name / "report" for name in ("run", "killed"))
+    tables = sorted(path.relative_to(unbroken) for path in unbroken.glob("*/*.csv"))
+    assert tables
+    assert all((unbroken / path).read_bytes() == (resumed / path).read_bytes() for path in tables)
+
+
 def test_a_part_that_is_none_is_told(made, told):
-    with pytest.raises(ValueError, match=r"no cell's name has the parts B/parsing; names are such as "):
+    with pytest.raises(ValueError, match=r"B/parsing: found neither a cell whose name has these parts"):
         reproduce(ReproduceArguments(**told, only=["B/parsing"]))
     assert made == []
 

@@ -11,12 +11,14 @@ import yaml
 
 from hf_xst.demo.run import TARGET, write_languages
 from hf_xst.experiments.block_cells import BlockCells
-from hf_xst.experiments.cells import Graph, read_records
+from hf_xst.experiments.cells import CODE_VERSION, Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
 from hf_xst.experiments.study import Study, read_study
+from hf_xst.training.jobs.build_charts import PROVENANCE
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 WIDE = {"build": {"sigma": 0.999, "keep_log_probs": True}}
+MIX = {"charts": "wide", "transfer": {"soft": 0.5, "best": "pool", "sigma": 0.9}}
 
 
 def small_study(data: Path, names: list[str], **changes) -> Study:
@@ -42,11 +44,11 @@ def small_study(data: Path, names: list[str], **changes) -> Study:
         },
         "tasks": {"tagger": {}, "parser": {"train_source": {"model": ["arc_size=8", "label_size=4"]}}},
         "start": second,
-        "rules": ["majority", "pool", "linear", "grouped", "truth"],
+        "rules": ["majority", "pool", "published", "linear", "grouped", "truth"],
         "labelled": 3,
         "describe": True,
         "charts": {"wide": WIDE, "learned": {"weights": "learned"}},
-        "methods": {"mix": {"charts": "wide", "transfer": {"soft": 0.5, "best": "pool", "sigma": 0.9}}},
+        "methods": {"mix": MIX},
         "data": data,
     }
     return Study(**{**settings, **changes})
@@ -65,23 +67,65 @@ def languages(tmp_path_factory) -> tuple[Path, list[str]]:
 
 def test_a_study_of_two_targets_runs_and_reports(tmp_path, languages):
     data, names = languages
-    study = small_study(data, names, tasks={"tagger": {}}, published=False)
+    study = small_study(
+        data,
+        names,
+        tasks={"tagger": {}},
+        published=False,
+        charts={"wide": WIDE, "as-published": {"weights": "published"}},
+        methods={"mix": MIX, "as-published": {"targets": [names[0]]}},
+    )
     graph = Graph(study.cells(), tmp_path)
     results = graph.run()
     first = names[0]
     assert f"A/tagger/{first}/transferred/mix/42" in results
+    provenance = json.loads((graph.work(f"A/tagger/{first}/charts/as-published") / PROVENANCE).read_text())
+    assert provenance["weights"] == pytest.approx(results[f"A/tagger/{first}/weights"]["published"])
     # A language is never pooled from its own source, and what knows it is not scored on it.
     ensemble = results[f"A/tagger/{first}/ensemble"]
     assert f"direct {first}" not in ensemble["test"]
     assert "direct both" not in ensemble["test"]
     assert "direct both" in results["A/tagger/other/ensemble"]["test"]
-    assert {"majority", "pool", "linear", "truth", "pool learned", "grouped"} <= set(ensemble["test"])
+    combined = {"majority", "pool", "linear", "truth", "pool learned", "pool published", "grouped"}
+    assert combined <= set(ensemble["test"])
     scores = main_scores(read_records(tmp_path))
     assert set(scores) == {("A", "tagger", first), ("A", "tagger", "other")}
     about = {"title": "small", "command": "hf-xst reproduce", "marks": study.marks}
     page = write_report(read_records(tmp_path), tmp_path / "report", about, data)
     assert str(data) not in page.read_text(encoding="utf-8")
     assert graph.to_make() == []
+
+
+def test_a_study_of_parsers_by_the_published_methods(tmp_path, languages):
+    data, names = languages
+    study = small_study(
+        data,
+        names,
+        tasks={"parser": small_study(data, names).tasks["parser"]},
+        targets={"other": _target(names[1])},
+        labelled=0,
+        describe=False,
+        rules=["majority", "pool"],
+        charts={},
+        methods={},
+    )
+    results = Graph(study.cells(), tmp_path).run()
+    where = "A/parser/other"
+    assert {f"{where}/transferred/{name}/42" for name in ("union", "pool")} <= set(results)
+    for name in ("union", "pool"):
+        assert 0 <= results[f"{where}/transferred/{name}/42"]["test"]["las"] <= 100
+    union, pool = (results[f"{where}/charts/{name}"] for name in ("union", "pool"))
+    assert union["rule"] == "union"
+    assert pool["rule"] == "pool"
+
+
+def test_only_what_pools_chains_has_another_version(tmp_path, languages):
+    data, names = languages
+    graph = Graph(small_study(data, names).cells(), tmp_path)
+    newer = {name for name, cell in graph.cells.items() if cell.version != CODE_VERSION}
+    kinds = {tuple(name.split("/")[3:]) for name in newer}
+    assert {name.split("/")[1] for name in newer} == {"tagger"}
+    assert kinds == {("weights",), ("ensemble",), ("analysis",), ("charts", "pool"), ("charts", "wide")}
 
 
 @pytest.mark.slow

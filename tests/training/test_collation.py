@@ -93,6 +93,24 @@ def test_best_structures_join_or_stay_out():
     assert len(without) == sizes
 
 
+@pytest.mark.parametrize("kind", ["parser", "tagger"])
+def test_at_sigma_zero_a_source_trains_on_its_own_best_structures_alone(kind):
+    model = model_of(kind)
+    rows = [{**row, "source_best": row["source_best"][:1]} for row in charts(kind, gold(LENGTHS))]
+    found = ChartCollator(model, model.names, use=ChartUse("sources", sigma=0))(rows)["chart"].tolist()
+    assert sorted(map(tuple, found)) == sorted(
+        (place, group, candidate)
+        for place, row in enumerate(rows)
+        for group, candidate in enumerate(row["source_best"][0])
+        if candidate >= 0
+    )
+    with pytest.raises(ValueError, match="sigma is 0 and best is 'none', which allows nothing"):
+        ChartUse("none", sigma=0)
+    for sigma in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=f"sigma is {sigma}; expected a probability"):
+            ChartUse(sigma=sigma)
+
+
 def test_a_chart_of_other_words_is_refused():
     model = model_of("groups")
     rows = list(charts("groups", gold(LENGTHS)))

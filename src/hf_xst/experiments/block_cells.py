@@ -11,17 +11,25 @@ from hf_xst.training.jobs.build_charts import build_charts
 from hf_xst.training.jobs.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
 from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
+from hf_xst.training.sources import write_weights
 
 from . import scoring
 from .block import Block, Results, merged, root_of
-from .cells import Cell
+from .cells import CODE_VERSION, Cell
 from .heads import share_frozen
 from .scoring import Place
 from .study import ChartPlan, Method
 
+LEARNED, PUBLISHED = "learned", "published"
+
 
 class BlockCells(Block):
     """Makes the cells."""
+
+    @property
+    def pooling(self) -> int:
+        """Version of the code that pools: since 3 the floor leaves out what scores forbid, as chains do."""
+        return 3 if self.task == "tagger" else CODE_VERSION
 
     def target(self, target: str) -> Iterator[Cell]:
         """Give all cells of a target."""
@@ -78,7 +86,8 @@ class BlockCells(Block):
             share_frozen(work, root / "frozen")
             return found
 
-        content = {"given": dict(given), "settings": settings, "seed": self.study.seeds[0]}
+        told = {key: value for key, value in given.items() if key != "mark"}
+        content = {"given": told, "settings": settings, "seed": self.study.seeds[0]}
         content |= {"data": self.study.hashes(given["train"], given.get("dev"), given.get("test"))}
         needs = [] if begun is None else [self.source_name(begun)]
         return Cell(self.source_name(code), run, content | {"words": self.word_hash(code)}, needs)
@@ -92,9 +101,8 @@ class BlockCells(Block):
 
         content = self.content(target, "text", select=self.study.select)
         needs = [self.source_name(code) for code in self.candidates(target)]
-        return Cell(
-            self.cell_name(target, "selection"), run, content, [*needs, *self.annotator_cells(target, None)]
-        )
+        needs += self.annotator_cells(target, None)
+        return Cell(self.cell_name(target, "selection"), run, content, needs, self.pooling)
 
     def weights(self, target: str) -> Cell:
         """Learn pool weights from a few labelled sentences, exactly and as published."""
@@ -120,7 +128,7 @@ class BlockCells(Block):
         if "grouped" in self.study.rules:
             content["grouped"] = True
         needs = self.needs(target, *self.annotator_cells(target, None))
-        return Cell(self.cell_name(target, "weights"), run, content, needs)
+        return Cell(self.cell_name(target, "weights"), run, content, needs, self.pooling)
 
     def ensemble(self, target: str) -> Cell:
         """Score each source alone, and the sources together without training, on dev and test."""
@@ -139,7 +147,7 @@ class BlockCells(Block):
         content = self.content(target, "dev", "test", rules=list(self.study.rules))
         beside = [self.source_name(code) for code in self.beside(target)]
         needs = self.needs(target, *weighted, *beside, *self.annotator_cells(target, None))
-        return Cell(self.cell_name(target, "ensemble"), run, content, needs)
+        return Cell(self.cell_name(target, "ensemble"), run, content, needs, self.pooling)
 
     def analysis(self, target: str) -> Cell:
         """Describe charts and pools on the development part: size, quality, distance."""
@@ -153,12 +161,12 @@ class BlockCells(Block):
         split = "dev" if "dev" in self.study.targets[target] else "test"
         content = self.content(target, split, sigma=self.study.sigma)
         needs = self.needs(target, *weighted, *self.annotator_cells(target, None))
-        return Cell(self.cell_name(target, "analysis"), run, content, needs)
+        return Cell(self.cell_name(target, "analysis"), run, content, needs, self.pooling)
 
     def charts(self, target: str, name: str) -> Cell:
         """Make charts of the target's unlabelled text."""
         plan: ChartPlan = self.study.plans[name]
-        learned = [self.cell_name(target, "weights")] if plan.weights == "learned" else []
+        learned = [self.cell_name(target, "weights")] if plan.weights in (LEARNED, PUBLISHED) else []
         added = [
             self.cell_name(target, "transferred", method, str(self.study.seeds[0])) for method in plan.add
         ]
@@ -182,7 +190,9 @@ class BlockCells(Block):
                     ],
                     start=start if start in codes else codes[0],
                     rule=plan.rule,  # type: ignore[arg-type]
-                    weights=str(place.root / learned[0] / WEIGHTS_FILE) if learned else plan.weights,
+                    weights=_weights_file(place, plan.weights, learned[0], results)
+                    if learned
+                    else plan.weights,
                     treebank=place.treebanks["text"],
                     split=plan.text_split or place.splits["text"],
                     tagger=place.annotator,
@@ -199,7 +209,8 @@ class BlockCells(Block):
             target, "text", plan=plan.content, sigma=self.study.sigma, start=self.study.start
         )
         needs = self.needs(target, *learned, *added, *ranked, *self.annotator_cells(target, plan.upos))
-        return Cell(self.cell_name(target, "charts", name), run, content, needs)
+        version = CODE_VERSION if plan.rule == "union" else self.pooling
+        return Cell(self.cell_name(target, "charts", name), run, content, needs, version)
 
     def transferred(self, target: str, name: str, seed: int) -> Cell:
         """Train on the charts and score the target model on dev and test."""
@@ -245,3 +256,12 @@ class BlockCells(Block):
         return Cell(
             self.cell_name(target, "transferred", name, str(seed)), run, content, list(dict.fromkeys(needs))
         )
+
+
+def _weights_file(place: Place, which: str | None, cell: str, results: Results) -> str:
+    """Return the file of weights that a target's `weights` cell has found, by the optimum or as published."""
+    path = place.root / cell / WEIGHTS_FILE
+    if which == PUBLISHED:
+        path = path.with_name(f"{PUBLISHED}_{WEIGHTS_FILE}")
+        write_weights(path, results[cell][PUBLISHED])
+    return str(path)

@@ -14,7 +14,8 @@ from typing import Any
 from hf_xst.console import console
 from hf_xst.files import write_text
 
-# Raised when a change of the package changes results, so that kept cells are made anew.
+# Raised when a change of the package changes all results, so that kept cells are made anew; a cell may have a
+# higher one of its own where a change is of its kind alone.
 CODE_VERSION = 2
 _TIMES = ("_runtime", "_per_second", "seconds", "versions")
 
@@ -29,12 +30,14 @@ class Cell:
             returns what JSON can hold.
         settings: all that the result depends on beside the needed cells.
         needs: names of cells that come first.
+        version: of the code that makes such cells, as far as results go.
     """
 
     name: str
     run: Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: Sequence[str] = ()
+    version: int = CODE_VERSION
 
 
 class Graph:
@@ -52,6 +55,7 @@ class Graph:
         self.folder = folder
         self.cells: dict[str, Cell] = {}
         self.keys: dict[str, str] = {}
+        self.taken: dict[str, Mapping[str, Any]] = {}
         for cell in cells:
             if cell.name in self.cells:
                 raise ValueError(f"two cells are called {cell.name}")
@@ -64,7 +68,7 @@ class Graph:
             self.keys[cell.name] = self._key(cell)
 
     def _key(self, cell: Cell) -> str:
-        content = [CODE_VERSION, cell.name, dict(cell.settings), [self.keys[name] for name in cell.needs]]
+        content = [cell.version, cell.name, dict(cell.settings), [self.keys[name] for name in cell.needs]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def work(self, name: str) -> Path:
@@ -83,10 +87,11 @@ class Graph:
 
     def _record(self, name: str) -> dict[str, Any] | None:
         path = self.folder / "cells" / f"{name}.json"
-        if not path.exists():
-            return None
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return record if record["key"] == self.keys[name] else None
+        if path.exists():
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if record["key"] == self.keys[name]:
+                return record
+        return dict(self.taken[name]) if name in self.taken else None
 
     def chosen(self, only: Sequence[str] = ()) -> list[str]:
         """Return the cells whose name has one of the given words among its parts, and all they need."""
@@ -113,29 +118,52 @@ class Graph:
                 wanted |= {need for need in self.cells[name].needs if not self.has_files(need)}
         return [name for name in names if name in wanted]
 
+    def _mark(self, name: str) -> Path:
+        """Return the file that says with which key a cell's files were begun."""
+        return self.work(name) / "cell.key"
+
     def has_files(self, name: str) -> bool:
         """Say whether a cell's files are here, made with its present key."""
-        mark = self.work(name) / "cell.key"
+        mark = self._mark(name)
         return self.result(name) is not None and mark.exists() and mark.read_text() == self.keys[name]
 
-    def status(self, only: Sequence[str] = ()) -> dict[str, list[str]]:
-        """Say which cells are done, begun, and left."""
-        found: dict[str, list[str]] = {"done": [], "begun": [], "left": []}
+    def status(self, only: Sequence[str] = (), since: float | None = None) -> dict[str, list[str]]:
+        """Say which cells are done, running, begun (a run was stopped in them), and left.
+
+        Args:
+            only: see `chosen`.
+            since: when the run that is at work began, in seconds since the epoch; None if there is none.
+        """
+        found: dict[str, list[str]] = {"done": [], "running": [], "begun": [], "left": []}
         for name in self.chosen(only):
-            kind = (
-                "done" if self.result(name) is not None else "begun" if self.work(name).exists() else "left"
-            )
-            found[kind].append(name)
+            mark = self._mark(name)
+            if self.result(name) is not None:
+                found["done"].append(name)
+            elif not mark.exists() or mark.read_text() != self.keys[name]:
+                found["left"].append(name)
+            else:
+                is_new = since is not None and mark.stat().st_mtime >= since
+                found["running" if is_new else "begun"].append(name)
         return found
 
-    def restore(self, records: Mapping[str, Mapping[str, Any]]) -> int:
-        """Take over results that were made elsewhere, of cells that have none here; return how many."""
-        taken = 0
-        for name, record in records.items():
-            if self.keys.get(name) == record.get("key") and self.result(name) is None:
+    def restore(self, records: Mapping[str, Mapping[str, Any]], *, write: bool = True) -> int:
+        """Take over results that were made elsewhere, of cells that have none here; return how many.
+
+        Args:
+            records: by the cells' names.
+            write: keep them in the folder; else they count for this graph alone.
+        """
+        found = {
+            name: record
+            for name, record in records.items()
+            if self.keys.get(name) == record.get("key") and self.result(name) is None
+        }
+        if write:
+            for record in found.values():
                 self._keep(record)
-                taken += 1
-        return taken
+        else:
+            self.taken.update(found)
+        return len(found)
 
     def run(self, only: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
         """Make what is not there yet and return all chosen results by name."""
@@ -152,7 +180,7 @@ class Graph:
     def make(self, cell: Cell, results: Mapping[str, Any]) -> dict[str, Any]:
         """Make one cell, given the results of those that it needs, and keep its result."""
         work, key = self.work(cell.name), self.keys[cell.name]
-        mark = work / "cell.key"
+        mark = self._mark(cell.name)
         if work.exists() and (not mark.exists() or mark.read_text() != key):
             shutil.rmtree(work)  # begun with other settings
         write_text(mark, key)
@@ -162,6 +190,7 @@ class Graph:
         record = {
             "name": cell.name,
             "key": key,
+            "version": cell.version,
             "settings": dict(cell.settings),
             "needs": list(cell.needs),
             "seconds": round(time.monotonic() - start, 1),

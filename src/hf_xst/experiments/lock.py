@@ -12,6 +12,12 @@ import psutil
 LOCK = "running.json"
 
 
+def began(folder: Path) -> float | None:
+    """Return when the run that is at work in a folder began, in seconds since the epoch; None without one."""
+    path = folder / LOCK
+    return float(json.loads(path.read_text(encoding="utf-8"))["began"]) if _is_running(path) else None
+
+
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Keep other runs out of a folder while the block runs; what a killed run has left counts for nothing.

@@ -14,11 +14,31 @@ from hf_xst.console import console
 from hf_xst.training.arguments import option, required
 
 from .cells import Graph, read_records
-from .lock import alone_in
+from .lock import alone_in, began
 from .report import write_report
 from .report.job import about_study, read_cells
 from .study import Study, read_study
 from .workers import FailedCellsError, run_side_by_side
+
+# The kinds of cells that the report's tables are made of.
+TABLES: dict[str, tuple[str, ...]] = {
+    "averages": ("ensemble", "transferred"),
+    "wins": ("ensemble", "transferred"),
+    "scores": ("ensemble", "transferred"),
+    "other-targets": ("ensemble", "transferred"),
+    "differences": ("ensemble", "transferred"),
+    "comparators": ("ensemble", "transferred"),
+    "ablation": ("ensemble", "transferred"),
+    "sources": ("source",),
+    "direct": ("ensemble",),
+    "selection": ("selection", "ensemble"),
+    "chart-size": ("analysis",),
+    "chart-quality": ("analysis",),
+    "distance": ("analysis", "ensemble", "transferred"),
+    "correlation": ("analysis", "ensemble", "transferred"),
+    "weights": ("weights",),
+    "curves": ("transferred",),
+}
 
 
 @dataclass(kw_only=True)
@@ -29,7 +49,9 @@ class ReproduceArguments:
     data: str = option("Folder below which the study's files lie; by default HF_XST_SHARED, else ../shared.")
     output: str = option("Folder of cells, models and the report; by default runs/NAME of the configuration.")
     only: list[str] = option(
-        "Run only cells with these name parts, e.g. B parser/id, and what they need.", []
+        "Run only cells with these name parts, e.g. B parser/id, or of these tables of the report, e.g. "
+        "chart-size, and what they need.",
+        [],
     )
     jobs: int = option("Cells made at the same time, each in a process of its own.", 1)
     status: bool = option("Show what is done and what is left, and stop.", False)
@@ -80,27 +102,35 @@ def reproduce(arguments: ReproduceArguments) -> None:
     folder = Path(arguments.output or Path("runs") / Path(arguments.config).stem)
     make = GraphOf(arguments.config, arguments.data, folder)
     graph = make()
-    if not graph.chosen(arguments.only):
+    only = cells_of_tables(arguments.only)
+    if not graph.chosen(only):
         raise ValueError(
-            f"no cell's name has the parts {' or '.join(arguments.only)}; names are such as "
-            f"{', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}"
+            f"{' or '.join(arguments.only)}: found neither a cell whose name has these parts nor a table; names "
+            f"are such as {', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}; tables are "
+            f"{', '.join(TABLES)}"
         )
-    if arguments.known is not None:
-        taken = graph.restore(read_cells(Path(arguments.known))[0])
-        console.print(f"{taken} results of {arguments.known} are taken over")
+    known = {} if arguments.known is None else read_cells(Path(arguments.known))[0]
     if arguments.status:
-        show_status(graph, arguments.only)
+        graph.restore(known, write=False)
+        show_status(graph, only)
         return
     try:
         with alone_in(folder):
+            if arguments.known is not None:
+                console.print(f"{graph.restore(known)} results of {arguments.known} are taken over")
             if arguments.jobs > 1:
-                run_side_by_side(graph, make, arguments.jobs, arguments.only)
+                run_side_by_side(graph, make, arguments.jobs, only)
             else:
-                graph.run(arguments.only)
+                graph.run(only)
     except FailedCellsError:
         _report(arguments, study, graph)
         raise
     _report(arguments, study, graph)
+
+
+def cells_of_tables(only: Sequence[str]) -> list[str]:
+    """Put the kinds of cells in the place of tables' names; other words stay as they are."""
+    return [kind for word in only for kind in TABLES.get(word, (word,))]
 
 
 def _report(arguments: ReproduceArguments, study: Study, graph: Graph) -> None:
@@ -111,7 +141,7 @@ def _report(arguments: ReproduceArguments, study: Study, graph: Graph) -> None:
 
 def show_status(graph: Graph, only: Any) -> None:
     """Print how far a study is, and how long the rest will take as far as cells of the same kind tell."""
-    found = graph.status(only)
+    found = graph.status(only, began(graph.folder))
     table = Table("cells", "number", "names")
     for kind, names in found.items():
         table.add_row(kind, str(len(names)), ", ".join(names[:4]) + (" ..." if len(names) > 4 else ""))

@@ -135,7 +135,8 @@ def ensemble(
         place: the target's.
         codes: the sources that are pooled.
         beside: models that are scored, but not pooled.
-        rules: of `combined`, and `mean` for the mean of the sources' parameters.
+        rules: of `combined`; `mean` for the mean of the sources' parameters, `published` for the pool with the
+            weights of the published procedure.
         learned: result of learning weights.
     """
     models = place.load([*codes, *beside])
@@ -164,10 +165,14 @@ def _ways(
     pool: SourcePool, rules: Sequence[str], learned: Mapping[str, Any] | None
 ) -> list[tuple[str, str, dict[str, Any]]]:
     # Truth inference is for models of one label a word; weights by group must have been learned.
-    without = {MEAN, "grouped"} | (set() if len(pool.sources[0].model.columns) == 1 else {"truth"})
+    without = {MEAN, "grouped", "published"} | (
+        set() if len(pool.sources[0].model.columns) == 1 else {"truth"}
+    )
     ways: list[tuple[str, str, dict[str, Any]]] = [(rule, rule, {}) for rule in rules if rule not in without]
     if learned is not None:
         ways.append(("pool learned", "pool", {"weights": pool.weights(learned["weights"])}))
+        if "published" in rules:
+            ways.append(("pool published", "pool", {"weights": pool.weights(learned["published"])}))
         if "grouped" in rules:
             by_group = GroupedWeights.from_names(learned["grouped"], [source.name for source in pool.sources])
             ways.append(("grouped", "grouped", {"grouped": by_group}))

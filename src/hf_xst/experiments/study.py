@@ -26,8 +26,8 @@ class ChartPlan:
 
     Args:
         rule: see `hf_xst.training.building.ChartSettings`.
-        weights: `learned` takes the weights of the target's `weights` cell, `agreement` those that need no
-            labels (see `build_charts`).
+        weights: `learned` takes the weights of the target's `weights` cell, `published` those that the published
+            procedure has found there, `agreement` those that need no labels (see `build_charts`).
         sources: only these sources; all of the target's by default.
         select: only so many sources, those that agree best with the others, without labels.
         start: the source that training starts from, in the place of the study's; `best` takes the one that
@@ -103,7 +103,8 @@ class Study:
             only scored beside the others (with `languages`: the languages that they were trained on, and that
             they are not scored on).
         targets: by language code, `text` and `test` (files), `text_split`, `test_split`, and optionally `dev`
-            and `dev_split`, and `mark` (where treebank or split differ from the published ones).
+            and `dev_split`, `mark` (where treebank or split differ from the published ones), and `stand_in: true`
+            where the test file is another one than the published, for averages without such targets.
         encoders: by name, `vectors` (a file name with {code}) or `encoder` (a folder), and settings for
             `train_source` and `transfer` under those names.
         tasks: by name (parser, tagger), settings for `train_source` and `transfer`.
@@ -115,7 +116,8 @@ class Study:
             `gold` or nothing.
         labelled: sentences for learned weights; 0 for none.
         describe: sizes, quality and distances of charts and pools for each target.
-        rules: how the sources' answers are combined without training.
+        rules: how the sources' answers are combined without training; `published` is the pool with the weights
+            that the published procedure has found.
         sigma: mass kept in charts.
         seeds: of transferred models; source models take the first.
         about: text for the report.
@@ -190,7 +192,17 @@ class Study:
     @property
     def marks(self) -> dict[str, str]:
         """Where targets differ from the published ones, by target."""
-        return {code: given["mark"] for code, given in self.targets.items() if "mark" in given}
+        return _marks(self.targets)
+
+    @property
+    def source_marks(self) -> dict[str, str]:
+        """Where sources differ from the published ones, by source."""
+        return _marks(self.sources)
+
+    @property
+    def stand_ins(self) -> list[str]:
+        """The targets whose test file stands in for the published one."""
+        return [code for code, given in self.targets.items() if given.get("stand_in")]
 
     def sources_by_start(self) -> list[str]:
         """Return the sources' names, each after the one that it starts from.
@@ -251,6 +263,10 @@ def read_study(path: Path, data: Path = Path()) -> Study:
         return Study(**read_config(path), data=data)
     except TypeError as error:
         raise ValueError(f"{path}: {error}; see hf_xst.experiments.study.Study for the entries") from error
+
+
+def _marks(entries: Mapping[str, Settings]) -> dict[str, str]:
+    return {code: given["mark"] for code, given in entries.items() if "mark" in given}
 
 
 def _made(kind: Any, what: str, given: Settings) -> Any:

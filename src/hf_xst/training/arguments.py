@@ -171,7 +171,7 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     )
     sigma: float | None = option(
         "Narrow the charts to this mass, for charts made with --keep_log_probs and a larger sigma "
-        "(recommended: 0.95; published: not at all)."
+        "(recommended: 0.95; published: not at all). With 0 only the best structures are left."
     )
     soft: float | None = option(
         "Share of the loss that is the cross-entropy against the pool itself (needs --keep_log_probs); "

@@ -56,7 +56,8 @@ class ChartUse:
 
     Args:
         best: which best structures join the chart: each source's (as published), the pool's alone, or none.
-        sigma: keep only the likeliest stored candidates of each group, up to this mass; all if not given.
+        sigma: keep only the likeliest stored candidates of each group, up to this mass; all if not given. With 0
+            the best structures are the whole chart: of one source, the singleton chart (self-training).
         soft: share of the loss that is the cross-entropy against the pool itself (distillation); the rest is
             the chart loss.
 
@@ -71,15 +72,19 @@ class ChartUse:
     def __post_init__(self) -> None:
         if self.best not in get_args(Bests):
             raise ValueError(f"best is {self.best!r}; expected one of {', '.join(get_args(Bests))}")
-        if self.sigma is not None and not 0 < self.sigma <= 1:
-            raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
+        if self.sigma is not None and not 0 <= self.sigma <= 1:
+            raise ValueError(f"sigma is {self.sigma}; expected a probability")
+        if self.sigma == 0 and self.best == "none":
+            raise ValueError(
+                "sigma is 0 and best is 'none', which allows nothing; name whose best structures"
+            )
         if not 0 <= self.soft <= 1:
             raise ValueError(f"soft is {self.soft}; expected a share between 0 and 1")
 
     @property
     def needs_log_probs(self) -> bool:
         """Whether charts must have been made with pooled log-probabilities."""
-        return self.sigma is not None or self.soft > 0
+        return bool(self.sigma) or self.soft > 0
 
 
 class ChartCollator(Collator):
@@ -149,8 +154,10 @@ class ChartCollator(Collator):
             log_probs = stored_log_probs(rows)
             if self.use.soft > 0:
                 found = {"soft": self._moved(stored), "soft_log_probs": log_probs}
-            if self.use.sigma is not None:
+            if self.use.sigma:
                 kept = stored[narrowed(stored, log_probs, self.use.sigma)]
+        if self.use.sigma == 0:
+            kept = stored[:0]
         triples = [kept]
         if self.use.best == "sources":
             number = max(len(row["source_best"]) for row in rows)

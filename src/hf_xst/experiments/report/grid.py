@@ -52,7 +52,7 @@ class Grid:
     def averages(self) -> Iterator[tuple[str, list[str]]]:
         """Give the averages' names and the targets that each is over."""
         common = self.common
-        yield "all", common
+        yield from whole_groups(self.results, common)
         for group in ("distant", "nearby"):
             yield group, [target for target in common if group_of(target) == group]
 
@@ -75,6 +75,14 @@ class Grid:
             if method.startswith("transferred/")
         } - {0}
         return "–".join(str(count) for count in sorted({min(counts), max(counts)})) if counts else ""
+
+
+def whole_groups(results: Results, targets: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Give all targets, and, where some stand in for others, those that have the published test files."""
+    yield "all", list(targets)
+    published_files = [target for target in targets if target not in results.stand_ins]
+    if len(published_files) < len(targets):
+        yield "published test files", published_files
 
 
 def papers_targets(results: Results, block: Block, part: str) -> list[str]:

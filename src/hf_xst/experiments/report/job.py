@@ -90,5 +90,7 @@ def about_study(path: Path) -> dict[str, Any]:
         "command": f"hf-xst reproduce --config {path.name if path.is_absolute() else path}",
         "notes": study.about,
         "marks": study.marks,
+        "source_marks": study.source_marks,
+        "stand_ins": study.stand_ins,
         "settings": config_text(path),
     }

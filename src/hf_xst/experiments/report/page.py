@@ -80,13 +80,14 @@ def make_page(results: Results, about: Mapping[str, Any]) -> Page:
 
     Args:
         results: of the study, or of as much as there is of it.
-        about: `title`, `command`, `notes`, `settings` and `marks` (what is to be said about targets, by
-            code), all optional.
+        about: `title`, `command`, `notes`, `settings` (the configuration), `marks` and `source_marks` (what is to
+            be said about targets and sources, by code), and `stand_ins` (see `Results`), all optional.
     """
     marks = Marks(about.get("marks"))
+    source_marks = Marks(about.get("source_marks"))
     sections = [
         dataclasses.replace(section, tables=tuple(table for table in section.tables if table.filled))
-        for section in _sections(results, marks)
+        for section in _sections(results, marks, source_marks)
     ]
     return Page(
         str(about.get("title", "Results")),
@@ -97,7 +98,7 @@ def make_page(results: Results, about: Mapping[str, Any]) -> Page:
     )
 
 
-def _sections(results: Results, marks: Marks) -> Iterator[Section]:
+def _sections(results: Results, marks: Marks, source_marks: Marks) -> Iterator[Section]:
     blocks = results.blocks
     yield _scores(results, marks)
     yield Section("Targets that the paper has not", (), tuple(other_table(results, marks, b) for b in blocks))
@@ -105,7 +106,7 @@ def _sections(results: Results, marks: Marks) -> Iterator[Section]:
         "Sources",
         (),
         (
-            *(source_table(results, block) for block in blocks),
+            *(source_table(results, source_marks, block) for block in blocks),
             *(direct_table(results, marks, block) for block in blocks),
             *(selection_table(results, marks, block) for block in blocks),
         ),

@@ -37,10 +37,12 @@ MAIN_METHODS = {
 METHODS = {method: MAIN_METHODS[method] for method in (VOTE, POOL, UNION, TRAINED_POOL)}
 OTHER_METHODS = {
     "ensemble/pool learned": "pool as it stands, learned weights",
+    "ensemble/pool published": "pool as it stands, published weights",
     "ensemble/mean": "mean of the sources",
     "ensemble/linear": "linear pool as it stands",
     "ensemble/truth": "truth inference",
     "ensemble/grouped": "weights per group",
+    "transferred/optimum": "pooled, optimal weights",
     "transferred/mean": "mean of the sources, weights by agreement",
     "transferred/mix-best": "recipe, from the best source by agreement",
     "transferred/linear": "linear pool",
@@ -121,9 +123,11 @@ class Results:
 
     Args:
         records: all cells' records by name, see `hf_xst.experiments.cells.read_records`.
+        stand_ins: targets whose test file stands in for the published one.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, stand_ins: Iterable[str] = ()) -> None:
+        self.stand_ins = frozenset(stand_ins)
         self.records = {name: records[name] for name in sorted(records)}
         self._scores: dict[tuple[Block, str, str, str], dict[str, float]] = {}
         self._sources: dict[Block, dict[str, Record]] = {}

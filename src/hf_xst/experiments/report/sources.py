@@ -18,7 +18,7 @@ NLL = ("uniform", "learned", "published", "grouped")
 BASES = (VOTE, POOL, TRAINED_POOL, RECIPE)
 
 
-def source_table(results: Results, block: Block) -> Table:
+def source_table(results: Results, marks: Marks, block: Block) -> Table:
     """Return the source models' scores on their own languages (the paper's table of source models)."""
     columns = [
         Column("source", ""),
@@ -34,7 +34,7 @@ def source_table(results: Results, block: Block) -> Table:
         theirs = published().sources.get(block.task, {}).get(code)
         rows.append(
             row(
-                code,
+                marks.cell(code),
                 found.get("train_sentences"),
                 found.get("updates"),
                 found.get("best_dev", score_of(found.get("dev"))),
@@ -48,6 +48,7 @@ def source_table(results: Results, block: Block) -> Table:
         f"{block.metric}. Dev: the part that training stopped by.",
         tuple(columns),
         tuple(rows),
+        marks.notes(results.sources(block)),
     ).finished()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..published import published
-from .grid import TRAINED, Grid, Scores, less, papers_targets, published_score
+from .grid import TRAINED, Grid, Scores, less, papers_targets, published_score, whole_groups
 from .reading import MAIN_METHODS, POOL, TRAINED_POOL, UNION, VOTE, Block, Results, group_of, method_title
 from .table import Column, Marks, Table, row
 
@@ -44,28 +44,24 @@ def win_table(results: Results) -> Table:
     columns = [
         Column("encoder", ""),
         Column("task", ""),
+        Column("group", ""),
         *(Column(method_title(each), "", group="ours") for each in TRAINED),
         *(Column(method_title(each), "", group="paper, same targets") for each in theirs),
     ]
     rows = []
     for block in results.blocks:
-        known = [t for t in results.targets(block, "test", [VOTE]) if group_of(t) != "other"]
-        ours = [
-            _wins(
-                {t: results.score(block, t, "test", VOTE) for t in known},
-                {t: results.score(block, t, "test", each) for t in known},
-            )
-            for each in TRAINED
-        ]
-        paper = [
-            _wins(
-                {t: published_score(block, "test", t, VOTE) for t in known},
-                {t: published_score(block, "test", t, each) for t in known},
-            )
-            for each in theirs
-        ]
-        if any(ours):
-            rows.append(row(block.encoder, block.task, *ours, *paper))
+        every = [t for t in results.targets(block, "test", [VOTE]) if group_of(t) != "other"]
+        for name, known in whole_groups(results, every):
+            votes = {t: results.score(block, t, "test", VOTE) for t in known}
+            ours = [
+                _wins(votes, {t: results.score(block, t, "test", each) for t in known}) for each in TRAINED
+            ]
+            votes = {t: published_score(block, "test", t, VOTE) for t in known}
+            paper = [
+                _wins(votes, {t: published_score(block, "test", t, each) for t in known}) for each in theirs
+            ]
+            if any(ours):
+                rows.append(row(block.encoder, block.task, name, *ours, *paper))
     return Table(
         "wins",
         "Targets on which one trained model beats majority vote",

@@ -18,7 +18,7 @@ from .reading import Records, Results
 from .sheets import table_csv
 
 RESULTS = "results.json"
-KEPT = ("name", "key", "needs", "settings", "seconds", "result")
+KEPT = ("name", "key", "version", "needs", "settings", "seconds", "result")
 
 
 def write_report(records: Records, folder: Path, about: Mapping[str, Any], data: Path | None = None) -> Path:
@@ -31,8 +31,7 @@ def write_report(records: Records, folder: Path, about: Mapping[str, Any], data:
     Args:
         records: all cells' records, see `hf_xst.experiments.cells.read_records`.
         folder: where to write.
-        about: what the report begins with: `title`, `command`, `notes`, `settings` (the configuration), and
-            `marks` (what is to be said about targets, by code).
+        about: what the report begins with: see `hf_xst.experiments.report.page.make_page`.
         data: the study's data folder; file names are reported as they are below it.
 
     Returns:
@@ -41,7 +40,7 @@ def write_report(records: Records, folder: Path, about: Mapping[str, Any], data:
     text = results_json(records, about, data)
     write_text(folder / RESULTS, text)
     content = json.loads(text)
-    page = make_page(Results(content["cells"]), content["about"])
+    page = make_page(Results(content["cells"], content["about"].get("stand_ins", ())), content["about"])
     drawn, missing = draw_all(page.pictures, folder / "plots")
     for table in page.tables:
         write_text(folder / "csv" / f"{table.name}.csv", table_csv(table))
