@@ -105,8 +105,8 @@ def reproduce(arguments: ReproduceArguments) -> None:
     only = cells_of_tables(arguments.only)
     if not graph.chosen(only):
         raise ValueError(
-            f"{' or '.join(arguments.only)}: found neither a cell whose name has these parts nor a table; names "
-            f"are such as {', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}; tables are "
+            f"{' or '.join(arguments.only)}: found neither a cell whose name has these parts nor a "
+            f"table; names are such as {', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}; tables are "
             f"{', '.join(TABLES)}"
         )
     known = {} if arguments.known is None else read_cells(Path(arguments.known))[0]

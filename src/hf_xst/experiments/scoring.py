@@ -135,8 +135,8 @@ def ensemble(
         place: the target's.
         codes: the sources that are pooled.
         beside: models that are scored, but not pooled.
-        rules: of `combined`; `mean` for the mean of the sources' parameters, `published` for the pool with the
-            weights of the published procedure.
+        rules: of `combined`; `mean` for the mean of the sources' parameters, `published` for the pool with
+            the weights of the published procedure.
         learned: result of learning weights.
     """
     models = place.load([*codes, *beside])

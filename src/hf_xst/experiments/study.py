@@ -25,9 +25,9 @@ class ChartPlan:
     """How charts of a target are made.
 
     Args:
-        rule: see `hf_xst.training.building.ChartSettings`.
-        weights: `learned` takes the weights of the target's `weights` cell, `published` those that the published
-            procedure has found there, `agreement` those that need no labels (see `build_charts`).
+        rule: see `hf_xst.training.chart_settings.ChartSettings`.
+        weights: `learned` takes the weights of the target's `weights` cell, `published` those that the
+            published procedure has found there, `agreement` those that need no labels (see `build_charts`).
         sources: only these sources; all of the target's by default.
         select: only so many sources, those that agree best with the others, without labels.
         start: the source that training starts from, in the place of the study's; `best` takes the one that
@@ -103,8 +103,8 @@ class Study:
             only scored beside the others (with `languages`: the languages that they were trained on, and that
             they are not scored on).
         targets: by language code, `text` and `test` (files), `text_split`, `test_split`, and optionally `dev`
-            and `dev_split`, `mark` (where treebank or split differ from the published ones), and `stand_in: true`
-            where the test file is another one than the published, for averages without such targets.
+            and `dev_split`, `mark` (where treebank or split differ from the published ones), and `stand_in:
+            true` where the test file is another one than the published, for averages without such targets.
         encoders: by name, `vectors` (a file name with {code}) or `encoder` (a folder), and settings for
             `train_source` and `transfer` under those names.
         tasks: by name (parser, tagger), settings for `train_source` and `transfer`.
@@ -116,8 +116,8 @@ class Study:
             `gold` or nothing.
         labelled: sentences for learned weights; 0 for none.
         describe: sizes, quality and distances of charts and pools for each target.
-        rules: how the sources' answers are combined without training; `published` is the pool with the weights
-            that the published procedure has found.
+        rules: how the sources' answers are combined without training; `published` is the pool with the
+            weights that the published procedure has found.
         sigma: mass kept in charts.
         seeds: of transferred models; source models take the first.
         about: text for the report.

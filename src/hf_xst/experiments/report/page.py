@@ -80,8 +80,8 @@ def make_page(results: Results, about: Mapping[str, Any]) -> Page:
 
     Args:
         results: of the study, or of as much as there is of it.
-        about: `title`, `command`, `notes`, `settings` (the configuration), `marks` and `source_marks` (what is to
-            be said about targets and sources, by code), and `stand_ins` (see `Results`), all optional.
+        about: `title`, `command`, `notes`, `settings` (the configuration), `marks` and `source_marks` (what
+            is to be said about targets and sources, by code), and `stand_ins` (see `Results`), all optional.
     """
     marks = Marks(about.get("marks"))
     source_marks = Marks(about.get("source_marks"))
