@@ -115,3 +115,14 @@ def test_no_gold_and_wrong_shapes_are_refused():
         learn_weights(marginals, gold[0])
     with pytest.raises(ValueError, match=r"expected log-marginals"):
         learn_weights(marginals[0], gold)
+
+
+def test_a_source_that_is_worth_only_what_it_excludes_keeps_a_trace():
+    """At floor 0 a source of weight 0 excludes nothing: the weights must hold for the pool that uses them."""
+    marginals = torch.tensor([[[[0.30, 0.05, 0.65]]], [[[0.5, 0.5, 0.0]]]], dtype=torch.float64).log()
+    gold = torch.tensor([[0]])
+    weights = learn_weights(marginals, gold)
+    assert weights[1] > 0
+    best = mean_loss(marginals, gold, weights)
+    for share in torch.linspace(0, 1, 21, dtype=torch.float64):
+        assert best <= mean_loss(marginals, gold, torch.stack([share, 1 - share])) + 1e-5

@@ -329,3 +329,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 def test_names_of_spaces():
     assert space_of("/some.where/me5.de.vec.gz") == "me5"
+    # fastText's own files share nothing but a name, unless they were aligned.
+    assert space_of("cc.de.300.vec") == "cc.de"
+    assert space_of("wiki.de.vec") == "wiki.de"
+    assert space_of("wiki.de.align.vec") == space_of("wiki.en.align.vec") == "wiki"
+    assert space_of("wiki.multi.de.vec") == "wiki"
+    assert space_of("cc.vec") == "cc"

@@ -42,6 +42,33 @@ def test_the_prepared_layout(tiny):
     assert prepare(from_text(tiny), gold=True, strip_subtypes=False)[0][0]["deprel"][0] == "nsubj:pass"
 
 
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"upos": ["DET", "NOUN", "VERB"]}, "3 upos for 2 words"),
+        ({"upos": ["DET"]}, "1 upos for 2 words"),
+        ({"upos": None}, "0 upos for 2 words"),
+        ({"head": None}, "0 heads for 2 words"),
+        ({"words": None}, "no words"),
+        ({"mark": None}, "0 labels in mark for 2 words"),
+    ],
+)
+def test_a_row_whose_lists_do_not_fit_is_a_fault_that_is_named(changes, fault):
+    fits = {
+        "sent_id": "s1",
+        "words": ["a", "b"],
+        "upos": ["DET", "NOUN"],
+        "head": [2, 0],
+        "deprel": ["det", "root"],
+        "mark": ["x", "y"],
+    }
+    data = Dataset.from_list([fits, {**fits, "sent_id": "s2"} | changes])
+    with pytest.raises(GoldError, match=f"s2: .*{fault}"):
+        prepare(data, gold=True, labels=["mark"])
+    kept, report = prepare(data, gold=True, labels=["mark"], faulty="skip")
+    assert (kept["sent_id"][:], report.faulty) == (["s1"], 1)
+
+
 def test_preparing_twice_changes_nothing(tiny):
     data, _ = prepare(from_text(tiny), gold=True)
     assert prepare(data, gold=True)[0][:] == data[:]

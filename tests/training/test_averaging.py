@@ -125,3 +125,19 @@ def test_models_that_have_no_mean():
         other.encoder.words.vectors.add_(1)
     with pytest.raises(ValueError, match=r"different encoders or word vectors \(encoder\.words\.vectors\)"):
         mean_of_models({"one": tagger, "two": other})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_label_that_only_weightless_models_have_is_their_mean(kind):
+    one, two, three = (tuned(kind, seed) for seed in (1, 2, 3))
+    for model in (two, three):
+        model.add_labels(["rare"])
+    mean = mean_of_models({"one": one, "two": two, "three": three}, {"one": 1.0, "two": 0.0, "three": 0.0})
+    place = mean.config.labels.index("rare")
+    for module, name, axes in mean.label_parameters():
+        owner = next(key for key, found in mean.named_modules() if found is module)
+        full = f"{owner}.{name}".lstrip(".")
+        for axis in axes:
+            rows = [m.get_parameter(full).select(axis, place) for m in (mean, two, three)]
+            if len(axes) == 1:
+                torch.testing.assert_close(rows[0], (rows[1] + rows[2]) / 2)

@@ -24,7 +24,7 @@ from transformers import AutoModel
 import hf_xst_cli
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.training.arguments import TrainSourceArguments, TransferArguments
-from hf_xst.training.jobs.build_charts import load_charts
+from hf_xst.training.jobs.build_charts import PROVENANCE, load_charts
 from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
 from hf_xst.training.pull import StartPull
@@ -296,6 +296,12 @@ def test_transfer_evaluate_and_repeat(world, tmp_path, capsys):
     assert "finished already" in capsys.readouterr().err
     assert run(*words[:-1], "0.5") == 1
     assert "l2 (0.01 there, 0.5 now)" in capsys.readouterr().err
+    provenance = world.folder / "charts" / PROVENANCE
+    kept = provenance.read_text()
+    provenance.write_text(kept.replace('"sigma": 0.', '"sigma": 0.0'))
+    assert run(*words) == 1
+    assert "was trained on other charts than" in capsys.readouterr().err
+    provenance.write_text(kept)
 
 
 def test_a_stopped_transfer_goes_on_to_the_same_model(world, tmp_path, monkeypatch, capsys):
@@ -414,7 +420,7 @@ def test_a_start_whose_encoder_is_trained_further(world, tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["majority", "pool"])
-def test_vote(world, tmp_path, rule):
+def test_vote(world, tmp_path, rule, capsys):
     words = ["vote", *world.sources, "--treebank", f"test={world.folder}/test.conllu", "--rule", rule]
     weights = tmp_path / "weights.yaml"
     weights.write_text("one: 0.3\nother: 0.7\n")
@@ -431,6 +437,10 @@ def test_vote(world, tmp_path, rule):
     assert run(*evaluation, "--predictions", tmp_path / "o" / "predictions.conllu") == 0
     again = json.loads((tmp_path / "e" / "run" / "scores.json").read_text())
     assert again["las"] == scores["las"]
+    file = tmp_path / "o" / "predictions.conllu"
+    file.write_text(file.read_text().replace(f"\t{predicted[1].words[0]}\t", "\tother\t"))
+    assert run(*evaluation, "--predictions", file) == 1
+    assert "has other words than the gold sentence" in capsys.readouterr().err
 
 
 def test_taggers_vote_on_text_without_gold_and_on_trees_that_are_none(world, tmp_path):

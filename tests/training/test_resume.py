@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from small import arguments, assert_same, charts, gold, model_of
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xst import ChartTrainer, SupervisedTrainer
+from hf_xst.training.loop import train_and_save
+from hf_xst.training.runs import RunFolder
 
 LENGTHS = (1, 4, 2, 12, 3, 5, 11, 2, 4)
 
@@ -102,3 +105,53 @@ def test_training_with_early_stopping_and_a_plateau(tmp_path):
     assert_same(rest.model, whole.model, exactly=True)
     assert rest.state.global_step == whole.state.global_step
     assert rest.state.best_metric == whole.state.best_metric
+
+
+@dataclasses.dataclass
+class Told:
+    """What a run was told."""
+
+    output: str
+
+
+@pytest.mark.parametrize("updates", [4, 6])  # within an epoch of three updates, and at its end
+def test_a_run_that_was_stopped_after_its_last_update_makes_no_more(tmp_path, updates):
+    rows = charts("parser", gold(LENGTHS))
+
+    def trained(name: str) -> ChartTrainer:
+        settings = arguments(
+            tmp_path / name / "run",
+            4,
+            max_steps=updates,
+            save_strategy="steps",
+            save_steps=2,
+            learning_rate=0.01,
+        )
+        trainer = ChartTrainer(dropping("parser"), settings, rows, l2=0.05)
+        folder = RunFolder(str(tmp_path / name), Told(name))
+        folder.begin()
+        train_and_save(trainer, folder)
+        return trainer
+
+    whole = trained("once")
+    assert whole.state.global_step == updates
+    again = trained("once")  # the results were not written
+    assert again.state.global_step == updates
+    assert_same(again.model, whole.model, exactly=True)
+    assert again.state.log_history == whole.state.log_history[: len(again.state.log_history)]
+
+
+def test_a_run_that_goes_on_refuses_other_charts(tmp_path):
+    def trainer(lengths: tuple[int, ...], *callbacks: TrainerCallback) -> ChartTrainer:
+        settings = arguments(tmp_path / "run", 2, num_train_epochs=2, save_strategy="steps", save_steps=1)
+        return ChartTrainer(
+            dropping("parser"), settings, charts("parser", gold(lengths)), callbacks=[*callbacks]
+        )
+
+    folder = RunFolder(str(tmp_path), Told("here"))
+    folder.begin()
+    with pytest.raises(KeyboardInterrupt):
+        train_and_save(trainer(LENGTHS, Stop(2)), folder)
+    with pytest.raises(ValueError, match=r"was begun with other sentences than"):
+        train_and_save(trainer(LENGTHS[1:]), folder)
+    train_and_save(trainer(LENGTHS), folder)

@@ -217,3 +217,21 @@ def test_versions_of_absent_packages_are_said_to_be_absent(monkeypatch):
     found = runs.package_versions()
     assert found["no-such-package"] == "not installed"
     assert found["torch"][0].isdigit()
+
+
+def test_a_checkpoint_whose_state_is_cut_off_is_passed_over(tmp_path):
+    folder = begun(tmp_path / "out")
+    whole = add_checkpoint(folder, 10)
+    for step, left in ((20, ""), (30, '{"global_step": 3')):
+        (add_checkpoint(folder, step) / "trainer_state.json").write_text(left)
+    assert folder.last_checkpoint() == str(whole)
+
+
+def test_a_run_goes_on_only_with_what_it_has_read_before(tmp_path):
+    folder = begun(tmp_path / "out")
+    folder.check_inputs({"sentences": "a", "starting parameters": "b"}, resumed=False)
+    folder.check_inputs({"sentences": "a", "starting parameters": "b"}, resumed=True)
+    with pytest.raises(ValueError, match=r"was begun with other sentences than .* bring them back to go on"):
+        folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=True)
+    folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=False)  # begun anew
+    folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=True)

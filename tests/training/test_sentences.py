@@ -36,6 +36,17 @@ def test_sources_are_named_by_hand_or_by_their_last_part(text, expected):
     assert (found.name, found.path, found.revision) == expected
 
 
+def test_a_folder_is_not_cut_at_a_sign_of_its_name(tmp_path):
+    for name in ("en", "en@v2"):
+        model_of("tagger", seed=len(name)).save_pretrained(tmp_path / name)
+    found = SourceSpec.parse(f"{tmp_path}/en@v2")
+    assert (found.name, found.path, found.revision) == ("en@v2", f"{tmp_path}/en@v2", None)
+    digests = {weights_digest(load_model(f"{tmp_path}/{name}")) for name in ("en", "en@v2")}
+    assert len(digests) == 2
+    with pytest.raises(ValueError, match="en is a folder here, which has no revision 'typo'"):
+        load_model(f"{tmp_path}/en@typo")
+
+
 def test_the_present_folder_has_a_name(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -33,7 +33,7 @@ def found(tmp_path_factory):
     return content
 
 
-@pytest.mark.parametrize("case", ["by_words", "by_charts"])
+@pytest.mark.parametrize("case", ["by_words", "by_charts", "resumed"])
 @pytest.mark.parametrize("cut", ["2 1", "1 2"])
 def test_updates_are_those_of_one_process(found, tmp_path, case, cut):
     alone = getattr(two_processes, case)(tmp_path, 4, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -15,11 +16,12 @@ if __name__ == "__main__":
 import torch
 from datasets import Dataset
 from small import arguments, charts, gold, on_charts, supervised
-from transformers import TrainingArguments
+from transformers import TrainerCallback, TrainingArguments
 
 from hf_xst.training.collation import ChartUse
 
 LENGTHS = (1, 9, 2, 5, 3)
+UPDATE = 4  # within the second epoch
 Case = Callable[[Path, int, int], dict[str, Any]]
 
 
@@ -60,6 +62,28 @@ def by_charts(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
     return {"twice": _numbers(trainer), "empty": [times, sorted(names)]}
 
 
+class Stop(TrainerCallback):
+    """Interrupt training at the end of an update."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == UPDATE + 1:
+            raise KeyboardInterrupt
+
+
+def resumed(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
+    """Stopped within the second of three epochs, and gone on with."""
+    rows = gold((3, 12, 1, 2, 4, 15, 2, 5, 6))
+    folder = output / f"resumed-{batch}-{accumulation}"
+    settings = arguments(
+        folder, batch, accumulation, num_train_epochs=3, save_strategy="steps", save_steps=UPDATE
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        supervised("groups", settings, rows, callbacks=[Stop()]).train()
+    rest = supervised("groups", settings, rows)
+    rest.train(resume_from_checkpoint=str(folder / f"checkpoint-{UPDATE}"))
+    return {"rest": _numbers(rest)}
+
+
 def evaluated(output: Path, batch: int, _: int) -> dict[str, Any]:
     """Ragged sentences, scored and predicted, before and while a model is trained."""
     rows = gold(LENGTHS)
@@ -83,6 +107,7 @@ def evaluated(output: Path, batch: int, _: int) -> dict[str, Any]:
 CASES: dict[str, tuple[Case, list[tuple[int, int]]]] = {
     "by_words": (by_words, [(2, 1), (1, 2)]),
     "by_charts": (by_charts, [(2, 1), (1, 2)]),
+    "resumed": (resumed, [(2, 1), (1, 2)]),
     "evaluated": (evaluated, [(1, 1), (2, 1), (5, 1)]),
 }
 

@@ -18,6 +18,8 @@ from .gold_groups import Array, GoldGroups
 # Newton's steps end when no weight moves more than this; weights below ZERO lie on the border.
 STEP = 1e-13
 ZERO = 1e-9
+# The weight of a source that is worth nothing but for what it excludes (at floor 0).
+TRACE = 1e-6
 
 
 def learn_weights(
@@ -44,9 +46,16 @@ def learn_weights(
 
 
 def best_weights(groups: GoldGroups) -> Array:
-    """Return the optimum, (S,), for groups that `GoldGroups.check` has found usable."""
+    """Return the optimum, (S,), for groups that `GoldGroups.check` has found usable.
+
+    In the problem a candidate that one source excludes is excluded by the pool, whatever the source's weight.
+    `log_opinion_pool` asks only sources of positive weight: so one that excludes anything keeps a trace.
+    """
     problem = PoolProblem(groups)
-    return _polish(problem, _search(problem))
+    weights = _polish(problem, _search(problem))
+    excluding = np.isneginf(groups.logs).any(0) & (weights < TRACE)
+    weights = np.where(excluding, TRACE, weights)
+    return np.asarray(weights / weights.sum())
 
 
 class PoolProblem:

@@ -31,7 +31,7 @@ class LabelColumn(NamedTuple):
 
     def labels(self, row: Mapping[str, Any]) -> list[str]:
         """Return the labels of a row, blank where there is none."""
-        values = row[self.place]
+        values = row[self.place] or []
         if self.place != self.name:
             return [attribute(cell, self.name) for cell in values]
         if self.names is not None:

@@ -189,21 +189,24 @@ def _prepare_row(
     single_root: bool,
     version: int,
 ) -> dict[str, Any]:
-    words = row[words_column]
-    upos = row["upos"] if "upos" in row else [None] * len(words)
-    result = {
+    words = row[words_column] or []
+    upos = (row["upos"] or []) if "upos" in row else [None] * len(words)
+    result: dict[str, Any] = {
         "sent_id": row.get("sent_id") or f"sentence:{place + 1}",
         "words": words,
         "upos": [tag_name(tag, tags) for tag in upos],
         _TOO_LONG: room is not None and len(words) > room,
     }
     faults = [] if words else ["no words"]
+    if len(upos) != len(words):
+        faults.append(f"{len(upos)} upos for {len(words)} words")
     if gold:
-        faults = gold_faults(row["head"], row["deprel"], single_root=single_root)
-        if len(row["head"]) != len(words):
-            faults.append(f"{len(row['head'])} heads for {len(words)} words")
-        result["head"] = [] if faults else [int(head) for head in row["head"]]
-        result["deprel"] = [] if faults else [_relation(name, strip_subtypes) for name in row["deprel"]]
+        heads, relations = row["head"] or [], row["deprel"] or []
+        faults += gold_faults(heads, relations, single_root=single_root)
+        if len(heads) != len(words):
+            faults.append(f"{len(heads)} heads for {len(words)} words")
+        result["head"] = [] if faults else [int(head) for head in heads]
+        result["deprel"] = [] if faults else [_relation(name, strip_subtypes) for name in relations]
     for column in labels:
         result[column.name] = column.labels(row)
         faults += column.faults(result[column.name], words) if words else []

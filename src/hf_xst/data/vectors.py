@@ -27,6 +27,7 @@ from hf_xst.files import sha256_of
 
 _LOGGER = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 8192
+FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -222,8 +223,14 @@ def all_forms(vocabulary: Iterable[str]) -> set[str]:
 
 
 def space_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of the vector space that a file's name tells: all up to its first dot."""
-    return Path(path).name.partition(".")[0]
+    """Return the name of the vector space that a file's name tells: all up to its first dot.
+
+    Files as fastText calls them (`cc.de.300.vec`, `wiki.de.vec`) have a space for each language, and are
+    named with it, unless their name tells of an alignment (`wiki.de.align.vec`).
+    """
+    first, *others = Path(path).name.split(".")
+    apart = first in FASTTEXT and len(others) > 1 and not {"align", "aligned", "multi"} & set(others)
+    return f"{first}.{others[0]}" if apart else first
 
 
 def _content(path: str | os.PathLike[str]) -> Iterator[NumberedLine]:

@@ -106,8 +106,8 @@ def reproduce(arguments: ReproduceArguments) -> None:
     if not graph.chosen(only):
         raise ValueError(
             f"{' or '.join(arguments.only)}: found neither a cell whose name has these parts nor a "
-            f"table; names are such as {', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}; tables are "
-            f"{', '.join(TABLES)}"
+            f"table; names are such as {', '.join(list(graph.cells)[:: max(1, len(graph.cells) // 4)])}; "
+            f"tables are {', '.join(TABLES)}"
         )
     known = {} if arguments.known is None else read_cells(Path(arguments.known))[0]
     if arguments.status:

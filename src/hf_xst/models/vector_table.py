@@ -74,7 +74,7 @@ class VectorTable(nn.Module):
             raise ValueError(
                 f"the model reads vectors of the space {expected!r} ({width} numbers); found "
                 f"{found['name']!r} ({found['dimension']} numbers). Vectors of one space are needed: align "
-                "them first, or name the space of the new file if it is the same one"
+                f"them first (hf-xst align-vectors), or, if they are, call the file {expected}.LANGUAGE.vec"
             )
         matrix = torch.from_numpy(np.require(vectors.matrix, np.float32, ["C", "W"]))
         self.table = WordTable(vectors.words)

@@ -57,7 +57,7 @@ def mean_of_models(
 ) -> StructuredModel:
     """Average models that were fine-tuned from one start, parameter by parameter.
 
-    Rows of a label are the mean over the models that have it.
+    Rows of a label are the mean over the models that have it; equal shares count where all of them weigh 0.
 
     Args:
         models: by name, at least one; of one kind, with one encoder.
@@ -78,12 +78,16 @@ def mean_of_models(
     parameters = dict(mean.named_parameters())
     for name, axes in _label_axes(mean).items():
         target = parameters[name]
-        total, share = torch.zeros_like(target), torch.zeros_like(target)
-        for code, part in shares.items():
-            value = models[code].get_parameter(name)
-            total += part * _spread(value, axes, models[code], mean)
-            share += part * _spread(torch.ones_like(value), axes, models[code], mean)
-        target.copy_(torch.where(share > 0, total / share, target))
+        values = {code: model.get_parameter(name) for code, model in models.items()}
+        rows = torch.stack([_spread(values[code], axes, models[code], mean) for code in models])
+        held = torch.stack(
+            [_spread(torch.ones_like(values[code]), axes, models[code], mean) for code in models]
+        )
+        weighed = torch.tensor([shares.get(code, 0.0) for code in models]).to(rows)
+        weighed = weighed.view(-1, *(1 for _ in target.shape)) * held
+        weighed = torch.where(weighed.sum(0) > 0, weighed, held)
+        total = weighed.sum(0)  # 0 for a pair of labels that no model has
+        target.copy_(torch.where(total > 0, (weighed * rows).sum(0) / total, target))
     for name in parameters.keys() - _label_axes(mean).keys():
         if parameters[name].requires_grad:
             parts = [share * models[code].get_parameter(name) for code, share in shares.items()]

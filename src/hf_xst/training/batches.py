@@ -24,6 +24,12 @@ class Filled(TorchDataset[dict[str, Any]]):
     def __init__(self, rows: Dataset, multiple: int) -> None:
         self.rows = rows
         self.length = -(-len(rows) // multiple) * multiple
+        self.sampler: BucketSampler | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the sampler, which accelerate does not reach when a run goes on within an epoch."""
+        if self.sampler is not None:
+            self.sampler.set_epoch(epoch)
 
     def __len__(self) -> int:
         return self.length

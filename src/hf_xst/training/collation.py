@@ -56,8 +56,8 @@ class ChartUse:
 
     Args:
         best: which best structures join the chart: each source's (as published), the pool's alone, or none.
-        sigma: keep only the likeliest stored candidates of each group, up to this mass; all if not given. With
-            0 the best structures are the whole chart: of one source, the singleton chart (self-training).
+        sigma: keep only the likeliest stored candidates of each group, up to this mass; all if not given.
+            With 0 the best structures are all of the chart: of one source, self-training.
         soft: share of the loss that is the cross-entropy against the pool itself (distillation); the rest is
             the chart loss.
 

@@ -21,6 +21,8 @@ from hf_xst.models.base import StructuredModel
 from .arguments import LoopArguments
 from .frozen import STATES_FILE, FrozenStates
 from .runs import RunFolder, say
+from .sentences import content_hash
+from .sources import weights_digest
 from .trainer import StructuredTrainer
 
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
@@ -125,12 +127,22 @@ def kept_states(
     return states
 
 
+def _inputs(trainer: StructuredTrainer) -> dict[str, str]:
+    """Identify what a training depends on beside its configuration, which may name files that change."""
+    sentences = {"sentences": trainer.train_dataset, "development sentences": trainer.eval_dataset}
+    found = {what: content_hash(rows) for what, rows in sentences.items() if isinstance(rows, Dataset)}
+    return {**found, "starting parameters": weights_digest(trainer.bare_model)}
+
+
 def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
     """Train, go on where an interrupted run stopped, and save the model where it can be loaded from."""
     checkpoint = folder.last_checkpoint()
+    folder.check_inputs(_inputs(trainer), resumed=checkpoint is not None)
     if checkpoint is not None:
         say(f"going on from {checkpoint}")
-    trainer.train(resume_from_checkpoint=checkpoint)
+    # The Trainer would make one more update before it looks whether there were enough.
+    if checkpoint is None or not trainer.take_over(checkpoint):
+        trainer.train(resume_from_checkpoint=checkpoint)
     if folder.is_main:
         trainer.bare_model.save_pretrained(folder.path)
         folder.write_json("log.json", trainer.state.log_history)

@@ -19,6 +19,8 @@ from hf_xst.files import write_text
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
 RESULTS = "results.json"
+INPUTS = "inputs.json"
+TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import takes seconds
 # Parts of the Trainer's metrics that say nothing about quality.
 _NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time")
 
@@ -87,15 +89,46 @@ class RunFolder:
         content: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
         return content
 
+    def check_inputs(self, inputs: Mapping[str, str], *, resumed: bool) -> None:
+        """Note what the run reads, or, where it goes on, see that this is what it has read before.
+
+        Args:
+            inputs: digests by what they are of.
+            resumed: the run goes on.
+
+        Raises:
+            ValueError: something has changed since the run began; its results would be of two minds.
+        """
+        path = self.run / INPUTS
+        if not resumed or not path.exists():
+            self.write_json(INPUTS, dict(inputs))
+            return
+        before = json.loads(path.read_text(encoding="utf-8"))
+        changed = [what for what in {**before, **inputs} if before.get(what) != inputs.get(what)]
+        if changed:
+            raise ValueError(
+                f"{self.path} was begun with other {' and '.join(changed)} than there are now at the same "
+                "place; bring them back to go on, or start anew in another --output, or without that folder"
+            )
+
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file into OUTPUT/run."""
         if self.is_main:
             write_text(self.run / name, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     def last_checkpoint(self) -> str | None:
-        """Return the checkpoint that an interrupted run has left, if any."""
-        found = [path for path in self.run.glob("checkpoint-*") if (path / "trainer_state.json").exists()]
-        return str(max(found, key=lambda path: int(path.name.rsplit("-", 1)[1]))) if found else None
+        """Return the last whole checkpoint that an interrupted run has left, if any."""
+        found = sorted(self.run.glob("checkpoint-*"), key=lambda path: -int(path.name.rsplit("-", 1)[1]))
+        return next((str(path) for path in found if _is_whole(path)), None)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Say whether a checkpoint was written to its end: the Trainer writes its state last."""
+    try:
+        json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def package_versions() -> dict[str, str]:

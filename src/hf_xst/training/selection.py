@@ -140,13 +140,14 @@ def agreement_weights(found: Mapping[str, Mapping[str, float]]) -> dict[str, flo
         found: measures by source, see `SourceMeasures.result`.
 
     Returns:
-        Weights by source that sum to 1; equal ones where no source agrees with any other.
+        Weights by source that sum to 1 but for rounding: to six digits, so that machines which differ in the
+        last bit of a sum weigh alike; equal ones where no source agrees with any other.
     """
     powers = {name: max(measures["agreement"], 0.0) ** AGREEMENT_POWER for name, measures in found.items()}
     total = sum(powers.values())
     if math.isnan(total) or total <= 0:
         return dict.fromkeys(found, 1 / len(found))
-    return {name: power / total for name, power in powers.items()}
+    return {name: round(power / total, 6) for name, power in powers.items()}
 
 
 def measure_sources(

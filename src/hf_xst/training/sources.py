@@ -27,7 +27,7 @@ from .frozen import WordStates, shared_encoders
 from .inference import run_rows
 from .own_words import tell_of_own_words
 
-_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<path>[^@=]+)(?:@(?P<revision>[^@=]+))?")
+_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>[^=]+)")
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,12 @@ class SourceSpec:
         found = _SPEC.fullmatch(text)
         if found is None:
             raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
-        path = found["path"].rstrip("/") or found["path"]
+        place, revision = located(found["place"])
+        if revision == "" or ("@" in place and not Path(place).exists()):
+            raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
+        path = place.rstrip("/") or place
         name = found["name"] or Path(path).name or Path(path).resolve().name
-        return cls(name, path, found["revision"])
+        return cls(name, path, revision)
 
     @classmethod
     def parse_all(cls, texts: Sequence[str]) -> list[SourceSpec]:
@@ -86,6 +89,11 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
             space.
     """
     name, revision = located(path, revision)
+    if revision is not None and Path(name).exists():
+        raise ValueError(
+            f"{name} is a folder here, which has no revision {revision!r}; give the folder alone, or an "
+            "id on the Hub"
+        )
     hub = {"revision": revision} if revision else {}
     if Path(name).is_dir() and not (Path(name) / CONFIG_NAME).is_file():
         raise ValueError(_no_model(name, revision))

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
-from transformers import EvalPrediction, Trainer, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainerState, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
@@ -21,6 +21,7 @@ from hf_xst.numerics import denormals_flushed
 
 from .batches import BucketSampler, Filled, sentence_lengths
 from .collation import Collator
+from .runs import TRAINER_STATE
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
 # A column with this prefix holds the gold of an input column that predictions have replaced.
@@ -151,12 +152,31 @@ class StructuredTrainer(Trainer):
         lengths = sentence_lengths(data.rows if isinstance(data, Filled) else data)
         update = self._train_batch_size * self.args.world_size * self.args.gradient_accumulation_steps
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        return BucketSampler(lengths, update, seed, fillers=len(data) - len(lengths))
+        sampler = BucketSampler(lengths, update, seed, fillers=len(data) - len(lengths))
+        if isinstance(data, Filled):
+            data.sampler = sampler
+        return sampler
 
     def train(self, *args: Any, **kwargs: Any) -> TrainOutput:
         """Train; see `transformers.Trainer.train`."""
         with denormals_flushed():
             return super().train(*args, **kwargs)
+
+    def take_over(self, checkpoint: str) -> bool:
+        """Take over a checkpoint if training had come to its end there; say whether it had.
+
+        Args:
+            checkpoint: its folder.
+        """
+        state = TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE))
+        control = state.stateful_callbacks.get("TrainerControl", {})
+        if not control.get("args", {}).get("should_training_stop"):
+            return False
+        self.state = state
+        self._load_from_checkpoint(checkpoint)
+        if self.args.load_best_model_at_end and state.best_model_checkpoint is not None:
+            self._load_best_model()
+        return True
 
     # -- loss -----------------------------------------------------------------------------------------
 

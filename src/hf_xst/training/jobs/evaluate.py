@@ -62,7 +62,29 @@ def _of_file(arguments: EvaluateArguments) -> Compared:
         labels=other_labels(wanted),
         single_root=False,
     )
+    _check_words(rows, gold, arguments.predictions)
     return rows.select_columns(list(wanted)), gold, wanted, note, arguments.scheme
+
+
+def _check_words(found: Dataset, gold: Dataset, file: str) -> None:
+    """See that predictions are of the sentences they are scored on; their number is checked where they are.
+
+    Raises:
+        ValueError: a sentence has other words; of another order, or of another release.
+    """
+    for place, (ours, theirs, name) in enumerate(
+        zip(found["words"], gold["words"], gold["sent_id"], strict=False)
+    ):
+        if ours != theirs:
+            first = next(
+                (i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+                min(len(ours), len(theirs)),
+            )
+            raise ValueError(
+                f"{file}: sentence {place + 1} has other words than the gold sentence {name} from word "
+                f"{first + 1} on: found {' '.join(ours[first : first + 5])!r}, expected "
+                f"{' '.join(theirs[first : first + 5])!r}; score predictions on the file they are of"
+            )
 
 
 def _of_model(arguments: EvaluateArguments) -> Compared:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -23,7 +25,7 @@ from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec
 from ..starts import NO_MODELS, NONE, starting_model, with_start
 from ..transfer import ChartTrainer
-from .build_charts import load_charts
+from .build_charts import PROVENANCE, load_charts
 
 
 def transfer(arguments: TransferArguments) -> dict[str, Any]:
@@ -45,6 +47,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     folder = RunFolder(arguments.output, arguments)
     finished = folder.finished()
     if finished is not None:
+        _check_charts(finished, arguments)
         return finished
     set_seed(arguments.seed)
     charts, provenance = load_charts(arguments.charts)
@@ -80,6 +83,24 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
         summary(f"{arguments.output} on the development part", results["dev"])
     folder.write_json(RESULTS, results)
     return results
+
+
+def _check_charts(finished: Mapping[str, Any], arguments: TransferArguments) -> None:
+    """See that a finished run was trained on the charts that are there now, where they still are.
+
+    Raises:
+        ValueError: they were made anew, in another way, since then.
+    """
+    if not Path(arguments.charts, PROVENANCE).exists():
+        return
+    _, provenance = load_charts(arguments.charts)
+    now = json.loads(json.dumps({key: value for key, value in provenance.items() if key != "names"}))
+    differing = [key for key in {**finished["charts"], **now} if finished["charts"].get(key) != now.get(key)]
+    if differing:
+        raise ValueError(
+            f"{arguments.output} was trained on other charts than {arguments.charts} holds now (they "
+            f"differ in {', '.join(differing)}); choose another --output, or remove that folder to train anew"
+        )
 
 
 def _results(
