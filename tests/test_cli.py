@@ -132,6 +132,7 @@ def test_a_runs_own_configuration_makes_the_same_run(tmp_path, arguments):
         (["--output", "o", "--rate", "high"], "invalid float value: 'high'"),
         (["--output", "o", "--kind", "c"], "invalid choice: 'c'"),
         (["--out", "o"], "required: --output"),
+        (["--output", "o", "--names", "a", "--names=b"], "--names is given twice; give it once, with all"),
     ],
 )
 def test_wrong_flags_end_with_status_2_and_a_hint(capsys, words, message):

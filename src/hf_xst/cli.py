@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, get_origin, get_type_hints
 
 import datasets
 import huggingface_hub.utils
@@ -101,6 +101,9 @@ def parse(kind: type[Arguments], program: str, description: str, words: Sequence
         allow_abbrev=False,
     )
     flags = list(words)
+    twice = _given_twice(words, kind)
+    if twice is not None:
+        parser.error(f"{twice} is given twice; give it once, with all its values behind it")
     if flags and flags[0].endswith((".yaml", ".yml")):
         try:
             settings = _settings_of(Path(flags[0]), kind)
@@ -115,6 +118,14 @@ def parse(kind: type[Arguments], program: str, description: str, words: Sequence
     if unknown:
         parser.error(_unknown(str(unknown[0]), [f"--{name}" for name in _names(kind)]))
     return kind(**{name: value for group in groups for name, value in vars(group).items()})
+
+
+def _given_twice(words: Sequence[str], kind: type[Any]) -> str | None:
+    """Return a flag of several values that occurs twice: the first ones would be lost without a word."""
+    lists = {name for name, found in get_type_hints(kind).items() if get_origin(found) is list}
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    names = [flag.removeprefix("--").replace("-", "_") for flag in flags]
+    return next((flags[i] for i, name in enumerate(names) if name in lists and name in names[:i]), None)
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):

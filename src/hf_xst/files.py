@@ -37,6 +37,16 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         aside.write_text(text, encoding="utf-8", newline="\n")
 
 
+def check_apart(output: str, *inputs: str | None) -> None:
+    """Refuse an output that is one of the inputs, which it would replace.
+
+    Raises:
+        ValueError: it is; the message names it.
+    """
+    if any(each is not None and Path(each).resolve() == Path(output).resolve() for each in inputs):
+        raise ValueError(f"--output {output} is also the input, which it would replace; choose another name")
+
+
 def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
     with Path(path).open("rb") as stream:

@@ -84,6 +84,14 @@ def test_wrong_questions(file, settings, message):
         show(ShowArguments(**given))
 
 
+def test_the_input_is_not_drawn_over(file, tmp_path):
+    with pytest.raises(ValueError, match="is also the input, which it would replace"):
+        show(ShowArguments(input=file, index=[1], format="text", output=str(tmp_path / "." / "some.conllu")))
+    assert (tmp_path / "some.conllu").read_text(encoding="utf-8") == FILE
+    with pytest.raises(ValueError, match="is a folder; if it holds charts, say --charts"):
+        show(ShowArguments(input=str(tmp_path)))
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

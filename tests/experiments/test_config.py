@@ -90,7 +90,7 @@ def test_what_is_kept_with_results_is_the_whole_study(write):
         ("targets: [it", "no YAML"),
         ("- it", "found list; expected a mapping"),
         ("", "found NoneType; expected a mapping"),
-        ("base: base.yaml\nseed: 3", r"mine\.yaml: .*'seed'.*see hf_xst\.experiments\.study\.Study"),
+        ("base: base.yaml\nseed: 3", r"mine\.yaml: there is no seed; is seeds meant\?"),
     ],
 )
 def test_what_cannot_be_is_told(write, text, message):

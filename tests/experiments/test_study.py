@@ -283,5 +283,37 @@ def test_wrong_names_are_told(languages):
     data, names = languages
     with pytest.raises(ValueError, match=r"wants the charts 'narrow'; there are union, pool"):
         small_study(data, names, methods={"narrow": {}})
-    with pytest.raises(ValueError, match=r"methods: mix: unknown stat; there are charts"):
+    with pytest.raises(ValueError, match=r"methods: mix: there is no stat; is start meant\?"):
         small_study(data, names, methods={"mix": {"charts": "wide", "stat": 1}})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tasks": {"taggre": {}}}, r"tasks: there is no taggre; is tagger meant\?"),
+        (
+            {"tasks": {"tagger": {"transfer": {"updtes": 2}}}},
+            r"transfer: there is no updtes; is updates",
+        ),
+        (
+            {"encoders": {"A": {"tagger": {"train_source": {"batch_siez": 2}}}}},
+            r"A: tagger: train_source: there is no batch_siez; is batch_size meant\?",
+        ),
+        (
+            {"encoders": {"A": {"transfer": {"pool": {"epoch": 2}}}}},
+            r"A: transfer: pool: there is no epoch; is epochs meant\?",
+        ),
+        (
+            {"charts": {"wide": {"build": {"sigm": 0.5}}}},
+            r"wide: build: there is no sigm; is sigma",
+        ),
+        (
+            {"methods": {"pool": {"transfer": {"bestt": "pool"}}}},
+            r"methods: pool: transfer: there is no bestt; is best meant\?",
+        ),
+    ],
+)
+def test_a_misspelt_setting_is_told_before_anything_is_made(languages, change, message):
+    data, names = languages
+    with pytest.raises(ValueError, match=message):
+        small_study(data, names, **change)

@@ -24,6 +24,13 @@ def save_model(folder: Path, kind: str = "parser", seed: int = 0, **changes: Any
     return model
 
 
+def record_run(folder: Path, **config: Any) -> Path:
+    """Let a model have been made by a run that has read this, by default nothing."""
+    (folder / "run").mkdir(parents=True, exist_ok=True)
+    (folder / "run" / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
 def save_charts(folder: Path, kind: str = "parser", lengths: tuple[int, ...] = (1, 3, 4, 2)) -> None:
     names = model_of(kind, 1).names
     rows = charts(kind, gold(lengths), ChartSettings(sigma=0.6), names)

@@ -28,11 +28,11 @@ def repository(client: Client, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("pushed")
     save_model(folder, "parser", 1)
     save_model(folder / "tagger", "tagger", 2)
-    assert client.command("push", folder, "--to", "tester/both", "--tag", "v1")["status"] == 0
+    assert client.command("push", folder, "--to", "tester/both", "--tag", "v1", "--unsearched")["status"] == 0
     for path in (folder / "tagger").iterdir():
         path.unlink()
     save_model(folder, "parser", 3)
-    assert client.command("push", folder, "--to", "tester/both")["status"] == 0
+    assert client.command("push", folder, "--to", "tester/both", "--unsearched")["status"] == 0
     return "tester/both"
 
 

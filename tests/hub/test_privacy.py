@@ -14,7 +14,7 @@ import pytest
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
-from made import save_charts, save_model
+from made import record_run, save_charts, save_model
 from safetensors.torch import load_file, save_file
 
 import hf_xst_cli
@@ -149,6 +149,13 @@ def test_secrets_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "berta" not in Secrets.here(tmp_path, "berta").names
 
 
+def test_a_wide_letter_tells_more_than_one_of_an_alphabet() -> None:
+    sentences = Sentences([["王芳", "住在", "北京路", "十二号"], ["好"], ["Yes", "."]])
+    assert sentences.found_in("He wrote: 王芳住在北京路十二号。") is not None
+    assert sentences.found_in("王芳住在北京") is None
+    assert sentences.too_short == 2
+
+
 # -- whole folders ------------------------------------------------------------------------------------
 
 
@@ -187,6 +194,7 @@ def test_a_leak_stops_the_push_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     save_model(tmp_path)
+    record_run(tmp_path)
     if content is None:
         config = json.loads((tmp_path / file).read_text())
         content = json.dumps(config | {"_name_or_path": "/srv/b/models/en"})
@@ -282,8 +290,8 @@ def test_no_planted_word_leaves(
 
 
 def test_all_sentences_that_a_run_has_read_are_sought(tmp_path: Path) -> None:
-    """Those of the development part too, and whatever else can be read where one of them is gone."""
-    for name in ("train", "dev"):
+    """Those of the development part and of tests too, and whatever can be read where one of them is gone."""
+    for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.conllu").write_text(f"1\tThe\t_\tDET\t_\t_\t0\troot\t_\t{name}=1\n\n")
     (tmp_path / "run").mkdir()
     config = {
@@ -293,10 +301,13 @@ def test_all_sentences_that_a_run_has_read_are_sought(tmp_path: Path) -> None:
     }
     (tmp_path / "run" / "config.yaml").write_text(json.dumps(config))
     assert training_sentences(tmp_path) == [["The"], ["The"]]
+    tested = {"treebank": f"test={tmp_path}/test.conllu"}
+    (tmp_path / "run" / "evaluate-config.yaml").write_text(json.dumps(tested))
+    assert len(training_sentences(tmp_path)) == 3
     (tmp_path / "train.conllu").unlink()
     with pytest.raises(ValueError, match=r"the sentences of treebank .* cannot be read again"):
         training_sentences(tmp_path)
-    assert training_sentences(tmp_path, unsearched=True) == [["The"]]
+    assert training_sentences(tmp_path, unsearched=True) == [["The"], ["The"]]
 
 
 def test_private_words_of_a_vector_file_stay(tmp_path: Path, sent: list[dict[str, bytes]]) -> None:
@@ -307,6 +318,7 @@ def test_private_words_of_a_vector_file_stay(tmp_path: Path, sent: list[dict[str
     shutil.copytree(tmp_path / "model", tmp_path / "tagged" / "tagger")
     for path in (tmp_path / "model").iterdir():
         shutil.copy(path, tmp_path / "tagged")
+    record_run(tmp_path / "tagged")
     (tmp_path / "public.vec").write_text("".join(f"{word} 1\n" for word in PUBLIC))
     assert push(tmp_path / "tagged", "--vectors", tmp_path / "public.vec") == 0
     assert push(tmp_path / "tagged", "--vocabulary", "all") == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made import save_charts, save_model
+from made import record_run, save_charts, save_model
 from safetensors.torch import load_file
 
 import hf_xst_cli
@@ -33,6 +33,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def test_a_dry_run_lists_what_would_go_with_sizes(tmp_path: Path) -> None:
     save_model(tmp_path)
+    record_run(tmp_path)
     shown = dry_run(tmp_path)
     assert "would go to the private model tester/en" in shown
     size = sized((tmp_path / "model.safetensors").stat().st_size)
@@ -106,6 +107,7 @@ def test_folders_with_nothing_to_push(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_pickle_under_another_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_model(tmp_path)
+    record_run(tmp_path)
     (tmp_path / "words.json").rename(tmp_path / "kept")
     torch.save({"a": 1}, tmp_path / "tokenizer.json")
     (tmp_path / "kept").rename(tmp_path / "words.json")
@@ -114,9 +116,24 @@ def test_a_pickle_under_another_name_is_refused(tmp_path: Path, capsys: pytest.C
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     save_model(tmp_path)
+    record_run(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     dry_run(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_of_both_kinds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path)
+    save_charts(tmp_path)
+    assert "holds a model (config.json) and charts (provenance.json)" in refusal(capsys, tmp_path)
+
+
+def test_what_a_model_was_trained_on_must_be_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(tmp_path)
+    assert "not recorded what this was trained on" in refusal(capsys, tmp_path)
+    assert "not recorded what this was trained on" in dry_run(tmp_path, "--unsearched")
 
 
 def test_charts_go_as_a_data_set(tmp_path: Path) -> None:
@@ -148,6 +165,7 @@ def test_vectors_that_were_trained_tell_the_training_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_model(tmp_path, freeze_word_vectors=False)
+    record_run(tmp_path)
     assert "the word vectors were trained" in refusal(capsys, tmp_path)
     assert "all words of the model" in dry_run(tmp_path, "--vocabulary", "all")
 
@@ -157,6 +175,7 @@ def test_names_that_are_links_go_with_their_content(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     for path in (tmp_path / "cache").iterdir():
         (tmp_path / "model" / path.name).symlink_to(path)
+    record_run(tmp_path / "model")
     assert push_folder(tmp_path / "model", Destination("tester/en"), Choices(dry_run=True)) is None
 
 

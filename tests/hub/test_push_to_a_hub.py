@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from hub_process import Client, HubError
-from made import save_charts, save_model
+from made import record_run, save_charts, save_model
 from safetensors.torch import save_file
 from small import WORDS, vectors
 from transformers import BertConfig, BertModel
@@ -46,7 +46,7 @@ def refs(hub: Hub, repository: str, kind: str = "model") -> dict[str, Any]:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     save_model(tmp_path / "model", seed=1)
-    return tmp_path / "model"
+    return record_run(tmp_path / "model")
 
 
 def mine(folder: Path) -> str:
@@ -91,7 +91,7 @@ def test_large_weights_go_in_parts(client: Client, hub: Hub, tmp_path: Path) -> 
     large.save_pretrained(tmp_path / "model")
     size = (tmp_path / "model" / "model.safetensors").stat().st_size
     assert size > 16 << 20
-    assert client.command("push", tmp_path / "model", "--to", "tester/large")["status"] == 0
+    assert client.command("push", tmp_path / "model", "--to", "tester/large", "--unsearched")["status"] == 0
     entry = tree(hub, "tester/large")["model.safetensors"]
     assert entry["lfs"]["size"] == size
     assert any(f"/lfs/{entry['sha256']}/2" in line for line in hub.seen)
@@ -193,7 +193,7 @@ def test_a_model_of_encoder_b_is_whole(client: Client, hub: Hub, tmp_path: Path,
     from tiny_models import model_over
 
     model_over(bert).save_pretrained(tmp_path / "model")
-    assert client.command("push", tmp_path / "model", "--to", "tester/encoder")["status"] == 0
+    assert client.command("push", tmp_path / "model", "--to", "tester/encoder", "--unsearched")["status"] == 0
     before = len(hub.seen)
     assert client("digest", model="tester/encoder") == mine(tmp_path / "model")
     asked = [line for line in hub.seen[before:] if "/tester/encoder" not in line]
@@ -247,6 +247,7 @@ def test_transfer_without_the_sources(
 ) -> None:
     save_model(tmp_path / "start", seed=1)
     save_charts(tmp_path / "charts")
+    record_run(tmp_path / "start")
     assert client.command("push", tmp_path / "start", "--to", "tester/start", "--tag", "v1")["status"] == 0
     assert client.command("push", tmp_path / "charts", "--to", "tester/shared")["status"] == 0
     done = client.command(
@@ -260,6 +261,7 @@ def test_transfer_without_the_sources(
 def test_sources_by_id_and_revision(client: Client, hub: Hub, target: Path, tmp_path: Path) -> None:
     for seed, name in enumerate(("one", "two")):
         save_model(tmp_path / name, seed=seed)
+        record_run(tmp_path / name)
         assert client.command("push", tmp_path / name, "--to", f"tester/{name}", "--tag", "v1")["status"] == 0
     rows = [
         {"words": ["w1", "w2", "w3"], "upos": ["VERB", "ADJ", "NOUN"]},

@@ -586,6 +586,22 @@ ERRORS = [
         "train-source {one} {vec} {start} --task tagger",
         "--task is tagger, the start is a hf_xst_biaffine_parser",
     ),
+    (
+        "train-source {one} {vec} --model context_layers=x",
+        "--model context_layers=x: a value is of another type",
+    ),
+    (
+        "train-source {one} {vec} --trainer max_grad_norm=x",
+        "--trainer max_grad_norm=x: a value is of another",
+    ),
+    ("train-source {one} {vec} --updates 0", "updates is 0; expected at least 1"),
+    ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
+    ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),
+    (
+        "train-source {vec} --treebank {here}/one-dev.conllu",
+        "is the split data: name it so, or say",
+    ),
+    ("build-charts {text} {source} --max-length 0", "max_length is 0; expected at least 1"),
     ("evaluate --model {here}/one", "give --treebank"),
     ("evaluate {one}", "give either --model or --predictions"),
     ("evaluate {one} --model {here}/one", "no split test; found train, dev"),
@@ -611,6 +627,29 @@ def test_errors_teach(world, tmp_path, capsys, words, message):
     assert message in told
     assert "Traceback" not in told
     assert not (tmp_path / "o" / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("build-charts {text} {source} --output {here}/two", "holds a model"),
+        ("vote {source} {one} --split dev --output {here}/two", "holds a model"),
+        ("learn-weights {source} {one} --split dev --output {here}/charts", "holds charts"),
+        ("transfer {charts} {start} --output {here}/charts", "holds charts"),
+        ("train-source {one} {vec} --output {here}/one.vec", "is a file; expected the name of a folder"),
+        (
+            "evaluate {one} --model {here}/one --output {here}/one.vec",
+            "is a file; expected the name of a folder",
+        ),
+    ],
+)
+def test_what_other_commands_have_made_is_not_written_among(world, capsys, words, what):
+    for name, long in SHORT.items():
+        words = words.replace(name, long)
+    before = {path: path.stat().st_mtime_ns for path in world.folder.rglob("*") if path.is_file()}
+    assert run(*words.replace("{here}", str(world.folder)).split()) == 1
+    assert what in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in world.folder.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("content", ["en: [1]", "- 1", "en: true", "en: one", "a: {", "\xff"])

@@ -115,7 +115,7 @@ def _chosen(available: dict[str, list[Path]] | dict[str, Dataset], splits: Seque
     wanted = [canonical_split(name) for name in ([splits] if isinstance(splits, str) else splits)]
     missing = [name for name in wanted if name not in available]
     if missing:
-        raise ValueError(
-            f"no split {' and '.join(missing)}; found {', '.join(ordered(available)) or 'no split'}"
-        )
+        found = ", ".join(ordered(available)) or "no split"
+        plain = "; a file without a part's name is the split data: name it so, or say train=FILE"
+        raise ValueError(f"no split {' and '.join(missing)}; found {found}{plain if found == 'data' else ''}")
     return wanted

@@ -67,7 +67,8 @@ def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float
     parser = graph.work(f"A/parser/{TARGET}/transferred/pool/{arguments.seed}")
     out.print(
         f"Models, charts and scores are in {folder}. The transferred parser, for instance:\n"
-        f"  hf-xst predict --model {parser} --input FILE.conllu"
+        f"  hf-xst predict --model {parser} --input FILE.conllu",
+        soft_wrap=True,
     )
     return scores
 

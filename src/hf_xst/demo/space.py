@@ -60,6 +60,8 @@ def space(arguments: SpaceArguments) -> None:
         content = SpaceContent(arguments.sources, arguments.taggers, arguments.requirement)
         say(f"pushed: {push_space(arguments.push, content, public=arguments.public)}")
         return
+    if arguments.port is not None and not 0 < arguments.port < 65536:
+        raise ValueError(f"--port is {arguments.port}; expected a number from 1 to 65535")
     blocks = app(arguments)
     _, address, _ = launch(
         blocks,

@@ -12,7 +12,7 @@ import torch
 
 from hf_xst.charts.storage import from_ragged, structure_triples, to_mask
 from hf_xst.data import ConlluSentence, read_conllu
-from hf_xst.files import write_text
+from hf_xst.files import check_apart, write_text
 from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
@@ -67,6 +67,10 @@ def show(arguments: ShowArguments) -> None:
     """
     if (arguments.input is None) == (arguments.charts is None):
         raise ValueError("give either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
+    if arguments.output != "-":
+        check_apart(arguments.output, arguments.input, arguments.gold)
+    if arguments.input is not None and Path(arguments.input).is_dir():
+        raise ValueError(f"{arguments.input} is a folder; if it holds charts, say --charts {arguments.input}")
     form = arguments.format or _format_of(arguments.output)
     found = _trees(arguments) if arguments.charts is None else _charts(arguments)
     if form == "text":

@@ -18,7 +18,7 @@ from .block import Block, Results, merged, root_of
 from .cells import CODE_VERSION, Cell
 from .heads import share_frozen
 from .scoring import Place
-from .study import ChartPlan, Method
+from .study import SPECIAL, ChartPlan, Method
 
 LEARNED, PUBLISHED = "learned", "published"
 
@@ -217,7 +217,7 @@ class BlockCells(Block):
         method: Method = self.study.all_methods[name]
         plan = method.charts or name
         by_rule = self.settings("transfer")
-        special = {rule: by_rule.pop(rule, {}) for rule in ("union", "pool", "learned")}
+        special = {rule: by_rule.pop(rule, {}) for rule in SPECIAL}
         settings = merged(by_rule, special.get(name, {}), method.transfer)
 
         def run(work: Path, results: Results) -> Results:

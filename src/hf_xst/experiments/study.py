@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hf_xst.files import sha256_of
+from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
 from hf_xst.training.starts import MEAN
 
 from .cells import Cell
 from .config import read_config
 
 Settings = Mapping[str, Any]
+KINDS = ("parser", "tagger")
+# Kinds of charts that step size and pull may be set for apart, see `hf_xst.training.defaults`.
+SPECIAL = ("union", "pool", "learned")
 # Chart plans and methods of the paper, which every study has unless it names its own.
 PUBLISHED_CHARTS: dict[str, Settings] = {"union": {"rule": "union"}, "pool": {"rule": "pool"}}
 PUBLISHED_METHODS: dict[str, Settings] = {"union": {"charts": "union"}, "pool": {"charts": "pool"}}
@@ -143,6 +148,7 @@ class Study:
 
     def __post_init__(self) -> None:
         self._check_entries()
+        self._check_settings()
         self.sources_by_start()
         for name, plan in self.plans.items():
             unknown = [code for code in plan.sources or () if code not in self.sources]
@@ -157,6 +163,28 @@ class Study:
                 )
             if method.start not in (None, MEAN):
                 raise ValueError(f"methods: {name}: found the start {method.start!r}; expected {MEAN}")
+
+    def _check_settings(self) -> None:
+        """See that all settings of commands, tasks and encoders are known, before hours are spent.
+
+        Raises:
+            ValueError: one is not; the message names its place, and the setting that may be meant.
+        """
+        _known_names(self.tasks, KINDS, "tasks")
+        jobs: dict[str, Any] = {"train_source": TrainSourceArguments, "transfer": TransferArguments}
+        for name, given in [*self.tasks.items(), *self.encoders.items()]:
+            for part, where in [(given, name), *((given[t], f"{name}: {t}") for t in KINDS if t in given)]:
+                for job, kind in jobs.items():
+                    settings = dict(part.get(job, {}))
+                    for rule in [rule for rule in SPECIAL if rule in settings and job == "transfer"]:
+                        _known_settings(settings.pop(rule), kind, f"{where}: {job}: {rule}")
+                    _known_settings(settings, kind, f"{where}: {job}")
+        for name, source in self.sources.items():
+            _known_settings(source.get("train_source", {}), TrainSourceArguments, f"sources: {name}")
+        for name, method in self.all_methods.items():
+            _known_settings(method.transfer, TransferArguments, f"methods: {name}: transfer")
+        for name, plan in self.plans.items():
+            _known_settings(plan.build, BuildChartsArguments, f"charts: {name}: build")
 
     def _check_entries(self) -> None:
         """See that what is named has the entries that it needs."""
@@ -259,8 +287,10 @@ def read_study(path: Path, data: Path = Path()) -> Study:
     Raises:
         ValueError: the configuration is no YAML, or has unknown or lacks necessary entries.
     """
+    content = read_config(path)
+    _known_names(content, [each.name for each in fields(Study) if each.name != "data"], str(path))
     try:
-        return Study(**read_config(path), data=data)
+        return Study(**content, data=data)
     except TypeError as error:
         raise ValueError(f"{path}: {error}; see hf_xst.experiments.study.Study for the entries") from error
 
@@ -269,11 +299,21 @@ def _marks(entries: Mapping[str, Settings]) -> dict[str, str]:
     return {code: given["mark"] for code, given in entries.items() if "mark" in given}
 
 
+def _known_settings(given: Settings, kind: Any, what: str) -> None:
+    """Refuse settings that the arguments of a command have not."""
+    _known_names(given, [each.name for each in fields(kind)], what)
+
+
+def _known_names(given: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; is {near[0]} meant?" if near else f"; there are {', '.join(known)}"
+            raise ValueError(f"{what}: there is no {name}{hint}")
+
+
 def _made(kind: Any, what: str, given: Settings) -> Any:
-    known = [each.name for each in fields(kind)]
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"{what}: unknown {', '.join(unknown)}; there are {', '.join(known)}")
+    _known_settings(given, kind, what)
     return kind(**given)
 
 

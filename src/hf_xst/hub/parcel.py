@@ -88,6 +88,11 @@ def _kind(folder: Path) -> Kind:
             f"there is no folder {folder}; give the --output of train-source, transfer or build-charts"
         )
     if (folder / PROVENANCE).is_file() and any((folder / "data").glob("train-*.parquet")):
+        if (folder / CONFIG).is_file():
+            raise ValueError(
+                f"{folder} holds a model ({CONFIG}) and charts ({PROVENANCE}), with them sentences: which is "
+                "meant? Move one of them to a folder of its own"
+            )
         return "dataset"
     if not (folder / CONFIG).is_file() or not any(folder.glob("model*.safetensors")):
         pickled = sorted(path.name for path in folder.glob("*.bin") if path.name.startswith("pytorch_model"))

@@ -11,6 +11,7 @@ import json
 import mmap
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,8 +45,9 @@ _ABSOLUTE = re.compile(r"/[^/\0]+/[^\0]*|[A-Za-z]:[\\/].*|~/.+")
 _NOBODY = frozenset("root user admin ubuntu test tester runner docker jovyan app".split())
 _ACCOUNT_VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "USERNAME")
 _LEAST_NAME = 3
-# Sentences with fewer letters than this are found by chance.
-_LEAST_LETTERS = 24
+# Sentences with fewer letters than this are found by chance; a wide letter, as of Chinese, tells more.
+_LEAST_LETTERS, _WIDE_LETTER = 24, 3
+_LEAST_START = _LEAST_LETTERS // _WIDE_LETTER
 _MARKUP = re.compile(r"<[^>]*>")
 _LARGEST_HEADER = 100_000_000
 
@@ -69,23 +71,30 @@ class Sentences:
     """Training sentences, found in a text whatever its spaces, case and punctuation.
 
     Args:
-        sentences: lists of words; those of fewer than 24 letters and digits do not count.
+        sentences: lists of words; those of fewer than 24 letters and digits do not count, wide letters
+            being worth three.
+
+    Attributes:
+        too_short: how many do not count.
     """
 
     def __init__(self, sentences: Iterable[Sequence[str]] = ()) -> None:
         self._by_start: dict[str, list[str]] = {}
+        self.too_short = 0
         for words in sentences:
             letters = _letters("".join(words))
-            if len(letters) >= _LEAST_LETTERS:
-                self._by_start.setdefault(letters[:_LEAST_LETTERS], []).append(letters)
+            if _worth(letters) >= _LEAST_LETTERS:
+                self._by_start.setdefault(letters[:_LEAST_START], []).append(letters)
+            else:
+                self.too_short += 1
 
     def found_in(self, text: str) -> str | None:
         """Return the start of a training sentence that stands in a text, or None."""
         if not self._by_start:
             return None
         letters = _letters(text)
-        for place in range(len(letters) - _LEAST_LETTERS + 1):
-            for whole in self._by_start.get(letters[place : place + _LEAST_LETTERS], ()):
+        for place in range(len(letters) - _LEAST_START + 1):
+            for whole in self._by_start.get(letters[place : place + _LEAST_START], ()):
                 if letters.startswith(whole, place):
                     return whole[:_LEAST_LETTERS]
         return None
@@ -93,6 +102,10 @@ class Sentences:
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
+
+
+def _worth(letters: str) -> int:
+    return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in letters)
 
 
 @dataclass(frozen=True)

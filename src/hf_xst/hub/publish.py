@@ -97,6 +97,11 @@ def push_folder(
         sentences = training_sentences(folder, unsearched=choices.unsearched) if kind == "model" else ()
         secrets = Secrets.here(folder, destination.account, sentences, destination.known_token)
         _check(parcel, secrets)
+        if secrets.sentences.too_short:
+            notes.append(
+                f"{secrets.sentences.too_short} training sentences are too short to be told from chance and "
+                "were not searched for"
+            )
         _tell(parcel, destination, notes, dry_run=choices.dry_run)
         return None if choices.dry_run else upload(parcel, destination)
 
@@ -151,6 +156,7 @@ def _push_saved(folder: str, repository: str, options: dict[str, Any]) -> Commit
         options.pop("vocabulary", "public"),
         options.pop("vectors", None),
         (tags,) if isinstance(tags, str) else tuple(tags),
+        unsearched=True,  # a model in memory does not tell what it was trained on
     )
     private = options.pop("private", None)
     destination = Destination(

@@ -12,7 +12,7 @@ from hf_xst.data import load_treebank
 from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.runs import say
 
-_CONFIG = "run/config.yaml"
+_CONFIG, _EVALUATION = "run/config.yaml", "run/evaluate-config.yaml"
 # Arguments of commands that say which sentences are read.
 _NAMED = ("charts", "treebank", "dev_treebank")
 
@@ -21,32 +21,41 @@ def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[s
     """Read the sentences that the model in a folder was trained or tested on.
 
     Args:
-        folder: what train-source or transfer wrote; its `run/config.yaml` says where the sentences are.
-        unsearched: warn of sentences that cannot be read any more, instead of refusing.
+        folder: what train-source or transfer wrote; its `run/config.yaml` says where the sentences are, and
+            `run/evaluate-config.yaml`, if it was evaluated there, where those of the test are.
+        unsearched: warn of sentences that cannot be read any more, or are not known, instead of refusing.
 
     Returns:
-        Lists of words; none where nothing is recorded.
+        Lists of words.
 
     Raises:
-        ValueError: some cannot be read any more.
+        ValueError: some cannot be read any more, or it is not recorded which they were.
     """
-    place = folder / _CONFIG
-    if not place.is_file():
-        return []
-    config: dict[str, Any] = yaml.safe_load(place.read_text(encoding="utf-8")) or {}
+    if not (folder / _CONFIG).is_file():
+        _tell(
+            f"it is not recorded what this was trained on (there is no {_CONFIG}), so that the files cannot "
+            "be searched for training sentences",
+            unsearched=unsearched,
+        )
     found: list[list[str]] = []
-    for name in _NAMED:
-        try:
-            found += [list(words) for rows in _sentences(name, config) for words in rows]
-        except (ValueError, OSError) as problem:
-            told = (
-                f"the sentences of {name} {config[name]} cannot be read again, so that the files cannot be "
-                f"searched for them ({' '.join(str(problem).split())})"
-            )
-            if not unsearched:
-                raise ValueError(f"{told}; bring them back, or push without that with --unsearched") from None
-            say(told, "yellow")
+    for place in (folder / _CONFIG, folder / _EVALUATION):
+        config = yaml.safe_load(place.read_text(encoding="utf-8")) or {} if place.is_file() else {}
+        for name in _NAMED:
+            try:
+                found += [list(words) for rows in _sentences(name, config) for words in rows]
+            except (ValueError, OSError) as problem:
+                _tell(
+                    f"the sentences of {name} {config[name]} cannot be read again, so that the files cannot "
+                    f"be searched for them ({' '.join(str(problem).split())})",
+                    unsearched=unsearched,
+                )
     return found
+
+
+def _tell(what: str, *, unsearched: bool) -> None:
+    if not unsearched:
+        raise ValueError(f"{what}; bring them back, or push without that with --unsearched")
+    say(what, "yellow")
 
 
 def _sentences(name: str, config: dict[str, Any]) -> Iterator[Sequence[Sequence[str]]]:

@@ -25,6 +25,7 @@ from .sentences import content_hash
 from .sources import weights_digest
 from .trainer import StructuredTrainer
 
+DEFAULT_BATCH = 80
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
 
@@ -77,10 +78,14 @@ def training_arguments(
         ValueError: `--trainer` names what the Trainer does not know, or the Trainer does not see the
             processes that a launcher has started.
     """
+    _check_numbers(arguments)
     started = int(os.environ.get("WORLD_SIZE", "1"))
     settings: dict[str, Any] = {
         "output_dir": str(folder.run),
-        **{f"per_device_{part}_batch_size": arguments.batch_size or 80 for part in ("train", "eval")},
+        **{
+            f"per_device_{part}_batch_size": arguments.batch_size or DEFAULT_BATCH
+            for part in ("train", "eval")
+        },
         "num_train_epochs": 1.0 if arguments.epochs is None else arguments.epochs,
         "max_steps": arguments.updates if arguments.updates is not None else -1,
         "optim": "adamw_torch",
@@ -96,14 +101,33 @@ def training_arguments(
         "use_cpu": started > 1 and not torch.cuda.is_available(),
         "restore_callback_states_from_checkpoint": True,  # the patience of early stopping survives a restart
     }
-    known = {field.name for field in dataclasses.fields(TrainingArguments) if field.init}
-    found = TrainingArguments(**(settings | defaults | key_values(arguments.trainer, known)))
+    found = TrainingArguments(**(settings | defaults | _trainer_settings(arguments.trainer)))
     if found.world_size < started:
         raise ValueError(
             f"{started} processes were started, but the Trainer sees {found.world_size}; they would "
             "overwrite each other's results. On CPUs, --trainer use_cpu=true joins them"
         )
     return found
+
+
+def _trainer_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Read what `--trainer` says; a word where a number belongs would be compared with one hours later."""
+    fields = {field.name: field for field in dataclasses.fields(TrainingArguments) if field.init}
+    found = key_values(pairs, fields)
+    for name, value in found.items():
+        if isinstance(value, str) and isinstance(fields[name].default, int | float):
+            raise ValueError(
+                f"--trainer {name}={value}: found a word, expected such as {fields[name].default}"
+            )
+    return found
+
+
+def _check_numbers(arguments: LoopArguments) -> None:
+    least = {"updates": 1, "batch_size": 1, "epochs": 0}  # no epoch: the start itself
+    for name, smallest in least.items():
+        value = getattr(arguments, name)
+        if value is not None and value < smallest:
+            raise ValueError(f"{name} is {value}; expected at least {smallest}")
 
 
 def kept_states(

@@ -22,7 +22,32 @@ RESULTS = "results.json"
 INPUTS = "inputs.json"
 TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import takes seconds
 # Parts of the Trainer's metrics that say nothing about quality.
-_NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time")
+NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
+
+
+# What folders of commands are told by: nothing else may be written among a model's files, or charts'.
+MODEL, CHARTS = "config.json", "provenance.json"
+
+
+def check_output(output: str, *own: str, alone: bool = True) -> None:
+    """Refuse an output that is a file, or that holds what another command has made.
+
+    Args:
+        output: the folder.
+        own: the files, of `MODEL` and `CHARTS`, that this command writes itself.
+        alone: nothing else may be there; if not, only a file is refused.
+
+    Raises:
+        ValueError: it is so.
+    """
+    path = Path(output)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"--output {output} is a file; expected the name of a folder")
+    for name, what in {MODEL: "a model", CHARTS: "charts"}.items():
+        if alone and name not in own and (path / name).is_file():
+            raise ValueError(
+                f"--output {output} holds {what}, among which nothing else is written; choose another folder"
+            )
 
 
 class RunFolder:
@@ -171,6 +196,6 @@ def summary(label: str, scores: Mapping[str, Any]) -> None:
     shown = [
         f"{key.removeprefix('eval_')} {value:.2f}"
         for key, value in scores.items()
-        if isinstance(value, float) and not key.endswith(_NOT_SCORES)
+        if isinstance(value, float) and not key.endswith(NOT_SCORES)
     ]
     say(f"{label}: {', '.join(shown)}", "bold")

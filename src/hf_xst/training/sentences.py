@@ -168,6 +168,8 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
     """Read the vectors that a command names, if it does."""
     if arguments.vectors is None:
         return None
+    if arguments.vector_rows is not None and arguments.vector_rows < 1:
+        raise ValueError(f"vector_rows is {arguments.vector_rows}; expected at least 1")
     return read_vectors(arguments.vectors, limit=arguments.vector_rows)
 
 

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
-from transformers import EvalPrediction, Trainer, TrainerState, TrainingArguments
+from transformers import EvalPrediction, PrinterCallback, Trainer, TrainerState, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
@@ -21,6 +21,7 @@ from hf_xst.numerics import denormals_flushed
 
 from .batches import BucketSampler, Filled, sentence_lengths
 from .collation import Collator
+from .log_lines import LogLines
 from .runs import TRAINER_STATE
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
@@ -73,6 +74,8 @@ class StructuredTrainer(Trainer):
         super().__init__(
             model=model, args=args, train_dataset=train_dataset, eval_dataset=eval_dataset, **kwargs
         )
+        if self.pop_callback(PrinterCallback) is not None:
+            self.add_callback(LogLines)
         if self.args.n_gpu > 1:
             raise ValueError(
                 f"{self.args.n_gpu} GPUs are visible to one process; start one process a GPU with "

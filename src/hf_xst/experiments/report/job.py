@@ -25,7 +25,9 @@ class ReportArguments:
     output: str = required("Folder of the report.")
     config: str | None = option("The study's YAML file: its notes, marks and settings go into the report.")
     title: str | None = option("Title; by default the configuration's or the folder's name.")
-    data: str | None = option("Data folder; file names are reported as they are below it.")
+    data: str | None = option(
+        "Data folder; file names are reported as they are below it, without it by their last parts."
+    )
 
 
 def report(arguments: ReportArguments) -> None:

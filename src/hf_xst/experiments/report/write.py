@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from .reading import Records, Results
 from .sheets import table_csv
 
 RESULTS = "results.json"
+# Folders of an absolute path: file names alone are left where it is not known what is below the data folder.
+_LOCAL = re.compile(r"(?<![\w./~:<-])/(?:[\w.@+ -]+/)+(?=[\w.@+-])")
 KEPT = ("name", "key", "version", "needs", "settings", "seconds", "result")
 
 
@@ -32,7 +35,8 @@ def write_report(records: Records, folder: Path, about: Mapping[str, Any], data:
         records: all cells' records, see `hf_xst.experiments.cells.read_records`.
         folder: where to write.
         about: what the report begins with: see `hf_xst.experiments.report.page.make_page`.
-        data: the study's data folder; file names are reported as they are below it.
+        data: the study's data folder; file names are reported as they are below it, or alone if it is not
+            known.
 
     Returns:
         The path of `README.md`.
@@ -56,4 +60,4 @@ def results_json(records: Records, about: Mapping[str, Any], data: Path | None) 
         name: {key: records[name][key] for key in KEPT if key in records[name]} for name in sorted(records)
     }
     text = json.dumps({"about": about, "cells": public}, indent=1, ensure_ascii=False)
-    return (text if data is None else text.replace(f"{data}/", "")) + "\n"
+    return (_LOCAL.sub("", text) if data is None else text.replace(f"{data}/", "")) + "\n"

@@ -26,11 +26,11 @@ from ..choosing import choose
 from ..defaults import default_recipe, target_length
 from ..frozen import shared_states as shared_states
 from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
-from ..runs import RunFolder, package_versions, say
+from ..runs import CHARTS, RunFolder, check_output, package_versions, say
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
 
-PROVENANCE = "provenance.json"
+PROVENANCE = CHARTS
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
@@ -45,6 +45,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
+    check_output(arguments.output, CHARTS)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
@@ -111,7 +112,10 @@ def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
 def _sentences(
     arguments: BuildChartsArguments, recipe: Recipe, model: StructuredModel, vectors: WordVectors | None
 ) -> tuple[Dataset, str]:
-    limit = arguments.max_length or recipe.max_length or target_length(model.config.model_type)
+    limit = arguments.max_length
+    if limit is not None and limit < 1:
+        raise ValueError(f"max_length is {limit}; expected at least 1")
+    limit = limit or recipe.max_length or target_length(model.config.model_type)
     rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
     say(note)
     return annotate(rows, arguments.tagger, vectors), note

@@ -24,7 +24,7 @@ from hf_xst.models.base import Row, StructuredModel
 from ..arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
 from ..defaults import target_length
 from ..inference import BATCH_WORDS, length_batches
-from ..runs import RESULTS, RunFolder, say
+from ..runs import RESULTS, RunFolder, check_output, say
 from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourcePool, SourceSpec, joint_names, ready_model, write_weights
 
@@ -66,6 +66,7 @@ def learn_weights_job(arguments: LearnWeightsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes what is right.
     """
+    check_output(arguments.output)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
     models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}

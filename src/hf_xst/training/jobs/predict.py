@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from hf_xst.console import progress
 from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
+from hf_xst.files import check_apart
 from hf_xst.models.base import StructuredModel
 from hf_xst.remote import located
 
@@ -105,6 +106,8 @@ def predict(arguments: PredictArguments, form_of: Callable[[Annotator, str], For
         ValueError: the model reads tags, the input has none, and no tagger is at hand; a sentence is too long
             and that is an error; or the output is left of another interrupted run.
     """
+    if not _is_stream(arguments.output):
+        check_apart(arguments.output, *arguments.input)
     vectors = read_word_vectors(arguments)
     path, revision = located(arguments.model, arguments.revision)
     model = ready_model(path, revision, vectors)

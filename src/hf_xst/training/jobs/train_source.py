@@ -20,7 +20,7 @@ from hf_xst.remote import located
 from ..arguments import TrainSourceArguments
 from ..defaults import SOURCE_LEARNING_RATE
 from ..loop import kept_states, key_values, train_and_save, training_arguments
-from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
+from ..runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
 from ..sentences import (
     annotate,
     has_split,
@@ -56,6 +56,7 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
         ValueError: no treebank, not exactly one of vectors and encoder is given, the start does not fit, or
             OUTPUT holds another run.
     """
+    check_output(arguments.output, MODEL)
     folder = RunFolder(arguments.output, arguments)
     finished = folder.finished()
     if finished is not None:
@@ -229,9 +230,13 @@ def _fresh_model(arguments: TrainSourceArguments, fields: dict[str, Any], train:
     if train.features[column] != List(Value("string")):
         raise ValueError(f"--model column={column}: expected a column with a label for each word")
     settings = model_class.settings_from_rows(train, column, fields.get("scheme"))
-    config = config_class(
-        **(settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | fields)
-    )
+    told = settings | {"encoder": "pretrained" if arguments.encoder else "vectors"} | fields
+    try:
+        config = config_class(**told)
+    except TypeError as error:  # a word where a number is compared
+        raise ValueError(
+            f"--model {' '.join(arguments.model)}: a value is of another type ({error})"
+        ) from error
     if arguments.encoder is not None:
         hub = {"revision": arguments.encoder_revision} if arguments.encoder_revision else {}
         return model_class.from_encoder(config, arguments.encoder, layers=arguments.encoder_layers, **hub)

@@ -20,7 +20,7 @@ from ..collation import ChartUse
 from ..defaults import kind_of, published
 from ..loop import kept_states, train_and_save, training_arguments
 from ..recipes import RECIPES, as_in_recipe, chart_use, recipe_of
-from ..runs import RESULTS, RunFolder, say, say_if_alone, summary
+from ..runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
 from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec
 from ..starts import NO_MODELS, NONE, starting_model, with_start
@@ -44,6 +44,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
         ValueError: the charts and the start do not fit, `--start none` with a pull, or OUTPUT holds another
             run.
     """
+    check_output(arguments.output, MODEL)
     folder = RunFolder(arguments.output, arguments)
     finished = folder.finished()
     if finished is not None:

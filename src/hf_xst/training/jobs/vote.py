@@ -28,7 +28,7 @@ from hf_xst.structures.base import Structure
 
 from ..arguments import VoteArguments
 from ..inference import in_batches
-from ..runs import RunFolder, say, summary
+from ..runs import RunFolder, check_output, say, summary
 from ..sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model
 
@@ -50,6 +50,7 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources, their weights or the sentences do not fit, or not the rule.
     """
+    check_output(arguments.output)
     by_name = read_weights(arguments.weights) if arguments.weights else None
     specs = SourceSpec.parse_all(arguments.sources)
     grouped = _grouped(arguments, [spec.name for spec in specs])
