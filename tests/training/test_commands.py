@@ -592,7 +592,7 @@ ERRORS = [
     ),
     (
         "train-source {one} {vec} --trainer max_grad_norm=x",
-        "--trainer max_grad_norm=x: a value is of another",
+        "max_grad_norm=x: found a word, expected such as",
     ),
     ("train-source {one} {vec} --updates 0", "updates is 0; expected at least 1"),
     ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
