@@ -1,4 +1,4 @@
-"""`hf-xst build-charts` for `accelerate launch` and `torchrun`: same flags, same function."""
+"""`hf-xst build-charts` for launchers, in one process: same flags, same function."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hf-xst evaluate` for `accelerate launch` and `torchrun`: same flags, same function."""
+"""`hf-xst evaluate` for launchers, in one process: same flags, same function."""
 
 import sys
 

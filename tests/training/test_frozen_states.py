@@ -16,7 +16,6 @@ from hf_xst.training.frozen import (
     encode,
     encoder_fingerprint,
     shared_encoders,
-    shared_states,
 )
 from hf_xst.training.inference import predict_rows
 from hf_xst.training.sources import SourcePool
@@ -113,12 +112,20 @@ def test_an_encoder_of_ones_own_is_not_shared(bert):
 
 def test_a_store_for_several_sources_gives_their_predictions(bert):
     models = {"first": parser_over(bert, 1), "second": parser_over(bert, 2)}
-    states = shared_states(models, ROWS)
-    assert states["first"] is states["second"]
-    for name, model in models.items():
-        kept = list(predict_rows(model, ROWS, states=states[name]))
+    states = FrozenStates.kept(models["first"], ROWS["words"])
+    for model in models.values():
+        kept = list(predict_rows(model, ROWS, states=states))
         assert kept == list(predict_rows(model, ROWS))
-    assert shared_states({"only": models["first"]}, ROWS) == {}
+
+
+def test_a_store_grows_in_its_folder(bert, tmp_path):
+    model, words = parser_over(bert, 1), list(ROWS["words"])
+    first = FrozenStates.kept(model, words[:2], tmp_path)
+    again = FrozenStates.kept(parser_over(bert, 2), words, tmp_path)
+    assert (len(first), len(again)) == (2, len({tuple(each) for each in words}))
+    (place,) = tmp_path.iterdir()
+    assert len(FrozenStates.load(place)) == len(again)
+    assert FrozenStates.kept(model_of("parser"), words, tmp_path) is None
 
 
 def test_encoding_leaves_the_mode_of_the_model(bert):

@@ -12,17 +12,16 @@ from datasets import Dataset
 
 from hf_xst.analysis.describe import describe, standard_charts
 from hf_xst.charts import GroupedWeights
-from hf_xst.data import WordVectors, prepare, read_vectors
+from hf_xst.data import WordVectors, first, prepare, read_vectors
 from hf_xst.metrics import main_score, score
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.training.averaging import mean_of_models
 from hf_xst.training.defaults import target_length
-from hf_xst.training.frozen import STATES_FILE, FrozenStates, WordStates
-from hf_xst.training.inference import BATCH_WORDS, predict_rows
+from hf_xst.training.frozen import FrozenStates, WordStates
+from hf_xst.training.inference import predict_rows
 from hf_xst.training.jobs.vote import combined
-from hf_xst.training.opinions import SourceBatch, for_each_batch
-from hf_xst.training.selection import SELECTION_SENTENCES, SourceMeasures, rank_sources
+from hf_xst.training.selection import SELECTION_SENTENCES, measure_sources, rank_sources
 from hf_xst.training.sentences import annotate, gold_rows, split_of
 from hf_xst.training.sources import SourcePool, joint_names, ready_model
 from hf_xst.training.starts import MEAN
@@ -105,13 +104,9 @@ class Place:
                     found[name] = own = FrozenStates(name)
                     own.add(model, rows["words"])
                 continue
-            folder = self.states / fresh.fingerprint[:16]
             if fresh.fingerprint not in stores:
-                kept = FrozenStates.load(folder) if (folder / STATES_FILE).exists() else fresh
-                known = len(kept)
-                kept.add(model, rows["words"])
-                if len(kept) > known:
-                    kept.save(folder)
+                kept = FrozenStates.kept(model, rows["words"], self.states)
+                assert kept is not None
                 stores[fresh.fingerprint] = kept
             found[name] = stores[fresh.fingerprint]
         return found
@@ -184,10 +179,8 @@ def selection(place: Place, codes: Sequence[str], count: int | None) -> dict[str
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
     longest = target_length(model.config.model_type)
     rows = place.text(model.leading + model.trailing, longest)
-    rows = rows.select(range(min(len(rows), SELECTION_SENTENCES)))
-    pool, measures = place.pool(codes, rows), SourceMeasures(codes)
-    for_each_batch(rows, lambda batch: measures.add(SourceBatch.read(pool, batch)), "comparing", BATCH_WORDS)
-    found = measures.result()
+    rows = first(rows, SELECTION_SENTENCES)
+    found = measure_sources(place.pool(codes, rows), rows)
     return {"chosen": rank_sources(found)[:count], "measures": found}
 
 

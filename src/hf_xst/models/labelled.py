@@ -20,6 +20,8 @@ class Labelled(ABC):
 
     config: StructuredConfig
     label_column: ClassVar[str]
+    special_names: ClassVar[tuple[str, ...]] = ()
+    """Names that every model of the kind has beside its labels, such as those of boundaries."""
 
     @abstractmethod
     def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
@@ -56,7 +58,8 @@ class Labelled(ABC):
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
     ) -> dict[str, Any]:
-        """Collect the configuration fields that name what occurs in gold rows: `labels` and `upos_names`.
+        """Collect the configuration fields that follow from gold rows: `labels`, `upos_names`, and, where no
+        word has a coarse tag, `uses_upos`.
 
         Args:
             rows: prepared rows with gold. A blank (`_`) is no name.
@@ -68,12 +71,15 @@ class Labelled(ABC):
         for row in rows:
             labels.update(row[column or cls.label_column])
             upos.update(row.get("upos") or ())
-        return {"labels": sorted(labels - {_BLANK}), "upos_names": sorted(upos - {_BLANK})}
+        names = sorted(upos - {_BLANK})
+        return {"labels": sorted(labels - {_BLANK}), "upos_names": names} | (
+            {} if names else {"uses_upos": False}
+        )
 
     @property
     def names(self) -> list[str]:
         """Names along the structure's label axes, special labels last."""
-        return list(self.config.labels)
+        return [*self.config.labels, *self.special_names]
 
     @property
     def scheme(self) -> str | None:

@@ -114,12 +114,11 @@ def _label_axes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
 
 def _spread(value: Tensor, axes: Sequence[int], model: StructuredModel, mean: StructuredModel) -> Tensor:
     """Put a model's label rows where the mean has these labels; zeros elsewhere."""
-    own, labels = model.config.labels or [], mean.config.labels or []
+    names = mean.names
+    places = torch.tensor([names.index(name) for name in model.names], device=value.device)
     for axis in axes:
-        special = range(len(labels), len(labels) + value.shape[axis] - len(own))
-        places = torch.tensor([*(labels.index(label) for label in own), *special], device=value.device)
         shape = [*value.shape]
-        shape[axis] = len(labels) + len(special)
+        shape[axis] = len(names)
         value = value.new_zeros(shape).index_copy(axis, places, value)
     return value
 

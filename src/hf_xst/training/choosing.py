@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from datasets import Dataset
 
+from hf_xst.data import first
 from hf_xst.models.base import StructuredModel
 
 from .arguments import BuildChartsArguments
@@ -86,5 +87,4 @@ def _selected(
 
 def _sample(models: Mapping[str, StructuredModel], rows: Dataset) -> tuple[SourcePool, Dataset]:
     """Return the sources over one alphabet, and as many sentences as they are compared on."""
-    some = rows.select(range(min(len(rows), SELECTION_SENTENCES)))
-    return SourcePool(models, joint_names(list(models.values()))), some
+    return SourcePool(models, joint_names(list(models.values()))), first(rows, SELECTION_SENTENCES)

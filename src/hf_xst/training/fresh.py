@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import MODEL_MAPPING, AutoConfig
 
@@ -56,18 +55,9 @@ def fresh_model(
     column = kind.annotation_column
     settings = kind.settings_from_rows(charts.select_columns([column]), column)
     settings |= provenance.get("label_settings", {})
-    settings["labels"] = [name for name in provenance["names"] if name not in _special_names(kind)]
-    if not settings["upos_names"]:
-        settings["uses_upos"] = False
+    settings["labels"] = [name for name in provenance["names"] if name not in kind.special_names]
     config_class: Any = kind.config_class
     if encoder is not None:
         return kind.from_encoder(config_class(**settings, encoder="pretrained"), encoder)
     assert vectors is not None
     return kind.from_vectors(config_class(**settings), vectors)
-
-
-def _special_names(kind: type[StructuredModel]) -> list[str]:
-    """Return the names that every model of a kind has beside its labels."""
-    config_class: Any = kind.config_class
-    with torch.device("meta"):
-        return kind(config_class(**{"labels": ["a label"], "uses_upos": False})).names[1:]

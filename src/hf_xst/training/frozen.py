@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from datasets import Dataset
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -118,6 +117,30 @@ class FrozenStates:
         """Return an empty store for a model with a frozen encoder, or None where states cannot be kept."""
         return cls(encoder_fingerprint(model)) if has_frozen_encoder(model) else None
 
+    @classmethod
+    def kept(
+        cls, model: StructuredModel, sentences: Iterable[Sequence[str]], folder: Path | None = None
+    ) -> FrozenStates | None:
+        """Return a store that holds the states of some sentences, or None where states cannot be kept.
+
+        Args:
+            model: the model that will read them.
+            sentences: lists of words.
+            folder: where states are kept from one run to the next, those of each encoder apart; in memory
+                alone without it.
+        """
+        states = cls.of(model)
+        if states is None:
+            return None
+        place = None if folder is None else folder / states.fingerprint[:16]
+        if place is not None and (place / STATES_FILE).exists():
+            states = cls.load(place)
+        known = len(states)
+        states.add(model, sentences)
+        if place is not None and len(states) > known:
+            states.save(place)
+        return states
+
     def add(
         self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = 2000
     ) -> None:
@@ -174,19 +197,3 @@ class FrozenStates:
         if lengths:
             store._states = dict(zip(lengths, torch.split(states, list(lengths.values())), strict=True))
         return store
-
-
-def shared_states(models: Mapping[str, StructuredModel], rows: Dataset) -> dict[str, FrozenStates | None]:
-    """Encode all sentences once for all models that have one frozen encoder, and keep the states in memory.
-
-    This pays where the same sentences are read again and again; `shared_encoders` needs no memory.
-    """
-    by_print: dict[str, FrozenStates] = {}
-    found: dict[str, FrozenStates | None] = {}
-    for name, model in models.items():
-        states = FrozenStates.of(model)
-        if states is not None:
-            states = by_print.setdefault(states.fingerprint, states)
-            states.add(model, rows["words"])
-        found[name] = states
-    return found if len(models) > 1 else {}

@@ -19,7 +19,7 @@ from hf_xst.console import console
 from hf_xst.models.base import StructuredModel
 
 from .arguments import LoopArguments
-from .frozen import STATES_FILE, FrozenStates
+from .frozen import FrozenStates
 from .runs import RunFolder, say
 from .sentences import content_hash
 from .sources import weights_digest
@@ -136,19 +136,8 @@ def kept_states(
     """Encode all sentences once, where the model's encoder is frozen and the command allows it."""
     if not arguments.keep_states:
         return None
-    states = FrozenStates.of(model)
-    if states is None:
-        return None
-    folder = None if arguments.states is None else Path(arguments.states) / states.fingerprint[:16]
-    if folder is not None and (folder / STATES_FILE).exists():
-        states = FrozenStates.load(folder)
-    known = len(states)
-    for dataset in datasets:
-        if dataset is not None:
-            states.add(model, dataset["words"])
-    if folder is not None and len(states) > known:
-        states.save(folder)
-    return states
+    sentences = (words for rows in datasets if rows is not None for words in rows["words"])
+    return FrozenStates.kept(model, sentences, None if arguments.states is None else Path(arguments.states))
 
 
 def _inputs(trainer: StructuredTrainer) -> dict[str, str]:

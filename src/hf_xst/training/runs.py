@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -48,6 +49,17 @@ def check_output(output: str, *own: str, alone: bool = True) -> None:
             raise ValueError(
                 f"--output {output} holds {what}, among which nothing else is written; choose another folder"
             )
+
+
+def check_one_process(command: str) -> None:
+    """Refuse to be one of several processes, which would all do the whole work and write the same files.
+
+    Raises:
+        ValueError: a launcher has started several.
+    """
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started > 1:
+        raise ValueError(f"{started} processes were started; {command} runs in one")
 
 
 class RunFolder:

@@ -297,5 +297,4 @@ def joint_names(models: Sequence[StructuredModel]) -> list[str]:
     labels: dict[str, None] = {}
     for model in models:
         labels |= dict.fromkeys(model.config.labels or [])
-    special = models[0].names[len(models[0].config.labels or []) :]
-    return [*labels, *special]
+    return [*labels, *models[0].special_names]

@@ -32,6 +32,7 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     structure = LinearChainCRF
     leading, trailing = 1, 1
     label_column = "upos"
+    special_names = BOUNDARIES
     whole = "tags"
     added_groups = (1, 1)
 
@@ -47,11 +48,6 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         super()._init_weights(module)
         if module is self:
             nn.init.uniform_(self.transitions, -1, 1)
-
-    @property
-    def names(self) -> list[str]:
-        """The tags, then the two boundaries."""
-        return [*super().names, *BOUNDARIES]
 
     @property
     def scheme(self) -> str | None:

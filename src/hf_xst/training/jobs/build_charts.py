@@ -24,9 +24,8 @@ from ..building import BuildCounts, ChartMaker, build_shards
 from ..chart_settings import ChartSettings
 from ..choosing import choose
 from ..defaults import default_recipe, target_length
-from ..frozen import shared_states as shared_states
 from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
-from ..runs import CHARTS, RunFolder, check_output, package_versions, say
+from ..runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
 from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
 
@@ -45,6 +44,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
+    check_one_process("build-charts")
     check_output(arguments.output, CHARTS)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)

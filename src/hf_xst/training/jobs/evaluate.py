@@ -15,7 +15,7 @@ from hf_xst.models.base import Row
 
 from ..arguments import EvaluateArguments
 from ..inference import predict_rows
-from ..runs import RunFolder, check_output, say, summary
+from ..runs import RunFolder, check_one_process, check_output, say, summary
 from ..sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
 from ..sources import ready_model
 
@@ -32,6 +32,7 @@ def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
     Raises:
         ValueError: no treebank, or not exactly one of model and predictions is given.
     """
+    check_one_process("evaluate")
     check_output(arguments.output, alone=False)
     if arguments.treebank is None:
         raise ValueError("give --treebank: scores need gold annotation")

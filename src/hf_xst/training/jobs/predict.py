@@ -18,7 +18,6 @@ from hf_xst.files import check_apart
 from hf_xst.models.base import StructuredModel
 from hf_xst.remote import located
 
-from ..annotation import ANNOTATOR_FOLDER as ANNOTATOR_FOLDER
 from ..annotation import (
     BLOCK,
     Annotated,
