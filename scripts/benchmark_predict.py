@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything work?")
     parser.add_argument("--threads", type=int, help="threads of PyTorch; its own choice by default")
-    parser.add_argument("--model", help="a model's folder in the place of an invented one")
+    parser.add_argument("--model", help="a model's folder in place of an invented one")
     parser.add_argument("--json", metavar="FILE", help="also write the figures as JSON")
     options = parser.parse_args(argv)
     if options.threads is not None:

@@ -1,4 +1,4 @@
-"""The door of the command line, `hf-xst`: it answers `--help` without importing anything heavy.
+"""Entry point of the command line, `hf-xst`: it answers `--help` without importing anything heavy.
 
 It stands outside the package because importing the package brings torch and transformers with it.
 """
@@ -143,7 +143,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return 0, 1 after an error that was told, 130 if stopped; wrong usage exits with 2."""
+    """Run a command; return 0, 1 after a reported error, 130 if stopped; wrong usage exits with 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="hf-xst",

@@ -64,7 +64,7 @@ def file_if_there(repository: str, name: str, revision: str | None = None, **hub
         return None
     except HUB_ERRORS as problem:
         told = reason(problem, repository, "model", revision)
-        raise ValueError(f"it cannot be told whether {repository} has a {name}: {told}") from problem
+        raise ValueError(f"cannot determine whether {repository} has a {name}: {told}") from problem
 
 
 def near_ids(repository: str, kind: Kind = "model", token: str | bool | None = None) -> list[str]:

@@ -83,7 +83,7 @@ GOLDEN = {
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | B | parser | all | 0 of 4 | 3 of 3 | 1 of 4 | 2 of 4 | 2 of 4 |
 | B | parser | published test files | 0 of 2 | 2 of 2 | 0 of 2 | 1 of 2 | 1 of 2 |""",
-    "Parsing, encoder B, targets that the paper has not": """
+    "Parsing, encoder B, targets not in the paper": """
 | target | language | seeds | majority vote | pooled | pool as it stands | direct transfer from: en \
 | direct transfer from: fr | direct transfer from: de |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |

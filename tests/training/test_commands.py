@@ -169,7 +169,7 @@ def test_charts_are_made_once_and_other_ones_elsewhere(world, tmp_path, capsys):
     (fresh,) = (tmp_path / "fresh" / "data").iterdir()
     assert fresh.read_bytes() == before[0][0]
     told = capsys.readouterr().err
-    assert "candidates kept a group" in told
+    assert "candidates kept per group" in told
     assert "other: " in told
     assert "labels that the charts lack" in told
 

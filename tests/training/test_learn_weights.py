@@ -160,7 +160,7 @@ def test_the_command_writes_weights_that_others_read(world, tmp_path, kind, caps
     assert run("learn-weights", *given, "--output", tmp_path / "w") == 0
     told = capsys.readouterr().err
     assert "10 of 11 sentences kept" in told
-    assert "nats a word above the optimum" in told
+    assert "nats per word above the optimum" in told
     weights = read_weights(str(tmp_path / "w" / "weights.yaml"))
     results = json.loads((tmp_path / "w" / "run" / "results.json").read_text())
     assert weights == results["weights"] == results["learned"]

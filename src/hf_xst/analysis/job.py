@@ -94,8 +94,8 @@ def chart_table(found: Mapping[str, Any]) -> Table:
 
 
 def distance_table(found: Mapping[str, Any]) -> Table:
-    """Show how far each pool is from gold, in nats a word."""
-    table = Table("pool of", "groups", title="distance to gold, nats a word")
+    """Show how far each pool is from gold, in nats per word."""
+    table = Table("pool of", "groups", title="distance to gold, nats per word")
     for title in ("KL", "error", "diversity"):
         table.add_column(title, justify="right")
     for name, distance in found["distance"].items():

@@ -38,7 +38,7 @@ def gain_scatter(
     points: Mapping[str, tuple[float, float]],
     *,
     title: str = "",
-    x_label: str = "KL(gold | pool), nats a word",
+    x_label: str = "KL(gold | pool), nats per word",
     y_label: str = "gain over majority vote, points",
     zero_line: bool = True,
     seed: int = 0,

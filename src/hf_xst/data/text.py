@@ -5,7 +5,7 @@ Formats, by suffix (a last ``.gz`` does not count) or by name:
 - ``conllu`` (``.conllu``): heads and relations may be blank, stale or broken; tags are taken as they stand;
 - ``text`` (``.txt``): one sentence a line, words separated by spaces (U+0020 only: other spaces are part of
   words), empty lines skipped;
-- ``jsonl`` (``.jsonl``): one object a line with ``words`` or ``tokens`` (a list of strings), and if it likes
+- ``jsonl`` (``.jsonl``): one object a line with ``words`` or ``tokens`` (a list of strings), and optionally
   ``upos`` and ``sent_id`` (as a treebank it may hold more, see `labelled_lines`);
 - ``raw`` (by name only): running text, cut into sentences and words as `hf_xst.data.segmentation` says;
   paragraphs end at blank lines and are read one by one.

@@ -52,7 +52,7 @@ class AlignVectorsArguments:
         "without it the words that both files spell alike."
     )
     matrix: str | None = option(
-        "A ready map in the place of learning: D lines of D numbers, or .npy; word vectors are multiplied by "
+        "A ready map in place of learning: D lines of D numbers, or .npy; word vectors are multiplied by "
         "it from the left. With --into and --dictionary it is scored on all pairs."
     )
     save_matrix: str | None = option("Also write the learned map to this file (.npy by its name, else text).")

@@ -11,7 +11,7 @@ from .scoring import Place
 from .study import Settings, Study
 
 Results = Mapping[str, Any]
-GOLD = "gold"  # in the place of a tagger's method
+GOLD = "gold"  # in place of a tagger's method
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ def read_config(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
 
     `base: FILE`, a path from this file's folder, takes over what FILE says; `without: [ENTRY, ...]` leaves
     some of its top-level entries out. What this file says beside is laid over that: mappings entry by entry,
-    a list of names in the place of a mapping keeps only the entries of these names, `null` takes an entry
+    a list of names in place of a mapping keeps only the entries of these names, `null` takes an entry
     away, and anything else replaces what was there.
 
     Args:

@@ -129,7 +129,7 @@ def reproduce(arguments: ReproduceArguments) -> None:
 
 
 def cells_of_tables(only: Sequence[str]) -> list[str]:
-    """Put the kinds of cells in the place of tables' names; other words stay as they are."""
+    """Put the kinds of cells in place of tables' names; other words stay as they are."""
     return [kind for word in only for kind in TABLES.get(word, (word,))]
 
 

@@ -35,10 +35,10 @@ class ChartPlan:
             published procedure has found there, `agreement` those that need no labels (see `build_charts`).
         sources: only these sources; all of the target's by default.
         select: only so many sources, those that agree best with the others, without labels.
-        start: the source that training starts from, in the place of the study's; `best` takes the one that
+        start: the source that training starts from, in place of the study's; `best` takes the one that
             agrees best with the others.
         add: methods whose target models join the sources (another round of pooling).
-        text_split: part of the target's text, in the place of the target's own.
+        text_split: part of the target's text, in place of the target's own.
         upos: see `Study`.
         build: further settings of `build_charts`, e.g. sigma, floor, keep_log_probs, temperature.
     """
@@ -78,7 +78,7 @@ class Method:
         targets: only these targets.
         tasks: only these tasks.
         encoders: only these encoders.
-        seeds: in the place of the study's.
+        seeds: in place of the study's.
     """
 
     charts: str | None = None

@@ -44,7 +44,7 @@ class CardArguments:
     """Write the card of a model or of charts."""
 
     folder: str = required(
-        "The folder of a model or of charts, --output of the command that made it (the first word will do)."
+        "The folder of a model or of charts, --output of the command that made it; the flag may be omitted."
     )
     title: str | None = option("What the card is called; by default after task and language.")
     language: list[str] = option("Codes of the languages (ISO 639), where the treebank does not say it.", [])

@@ -108,6 +108,6 @@ def count_lines(facts: Facts) -> list[Line]:
     lines = [Line("sentences", f"{sentences:,}"), Line("groups of candidates", f"{groups:,}")]
     if groups:
         bare = counts.get("without_support", 0)
-        lines.append(Line("candidates kept a group", f"{kept / groups:.2f}"))
+        lines.append(Line("candidates kept per group", f"{kept / groups:.2f}"))
         lines.append(Line("groups without common support", f"{bare:,}"))
     return lines

@@ -18,7 +18,7 @@ class PushArguments:
     """Put a model or charts on the Hub."""
 
     folder: str = required(
-        "The folder of a model or of charts, --output of the command that made it (the first word will do)."
+        "The folder of a model or of charts, --output of the command that made it; the flag may be omitted."
     )
     to: str = required("Where to: USER/NAME on the Hub.")
     public: bool = option("Let all see a new repository, or push to a public one; private without it.", False)

@@ -37,7 +37,7 @@ class Destination:
         message: of the commit.
         description: of the commit.
         create_pr: propose the commit instead.
-        token: a token in the place of that of the login.
+        token: a token in place of that of the login.
     """
 
     repository: str

@@ -121,7 +121,7 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
             input_ids: (W, P) of encoder B, like the two following.
             attention_mask: (W, P).
             piece_slots: (W, P).
-            word_states: (B, N, D), ready states of the words in the place of the encoder's input.
+            word_states: (B, N, D), ready states of the words in place of the encoder's input.
             upos_ids: (B, N) indices of the coarse tags.
             labels: what `encode_gold` gives; -1 where there is none. With it the loss is computed.
 
@@ -237,7 +237,7 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
 
         Args:
             rows: B prepared rows with this model's `columns`.
-            names: an alphabet in the place of the model's own.
+            names: an alphabet in place of the model's own.
         """
 
     @abstractmethod

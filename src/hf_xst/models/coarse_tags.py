@@ -39,7 +39,7 @@ class CoarseTags(nn.Module):
 
     @torch.no_grad()
     def quieten(self) -> None:
-        """Put zeros in the place of unknown tags, instead of noise, where no dropout trains them."""
+        """Put zeros in place of unknown tags, instead of noise, where no dropout trains them."""
         if self.dropout == 0:
             self.embeddings.weight[UNKNOWN].zero_()
 

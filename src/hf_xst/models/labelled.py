@@ -58,8 +58,9 @@ class Labelled(ABC):
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
     ) -> dict[str, Any]:
-        """Collect the configuration fields that follow from gold rows: `labels`, `upos_names`, and, where no
-        word has a coarse tag, `uses_upos`.
+        """Collect the configuration fields that follow from gold rows: `labels` and `upos_names`.
+
+        Where no word has a coarse tag, `uses_upos` is among them, too.
 
         Args:
             rows: prepared rows with gold. A blank (`_`) is no name.

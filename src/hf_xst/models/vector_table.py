@@ -62,7 +62,7 @@ class VectorTable(nn.Module):
             self.register_parameter("vectors", nn.Parameter(vectors.clone()))
 
     def replace(self, vectors: WordVectors) -> None:
-        """Put all rows of `vectors` in the place of the present table, in its dtype and on its device.
+        """Put all rows of `vectors` in place of the present table, in its dtype and on its device.
 
         Raises:
             ValueError: the vectors are of another space or width.

@@ -131,7 +131,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
     # -- words ----------------------------------------------------------------------------------------
 
     def replace_word_vectors(self, vectors: WordVectors) -> None:
-        """Put another language's vectors (all rows) in the place of encoder A's table.
+        """Put another language's vectors (all rows) in place of encoder A's table.
 
         Raises:
             ValueError: the model has no word table, or its vectors are of another space or width.

@@ -44,7 +44,7 @@ class TextArguments(SentenceArguments):
     """Sentences without annotation."""
 
     text: str | None = option(
-        "A file in the place of --treebank: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
+        "A file in place of --treebank: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
     )
 
 
@@ -63,7 +63,7 @@ class LoopArguments:
     """The training loop."""
 
     epochs: float | None = option("Passes over the data (unless --updates is given).", 5.0)
-    updates: int | None = option("Number of updates, in the place of --epochs.")
+    updates: int | None = option("Number of updates, in place of --epochs.")
     batch_size: int | None = option("Sentences of a batch, on each process.", 80)
     learning_rate: float | None = option("Step size of Adam; by default the published one.")
     trainer: list[str] = option("Any other field of transformers.TrainingArguments as KEY=VALUE.", [])
@@ -90,7 +90,7 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
         "have a mean, see transfer."
     )
     start_revision: str | None = option("Revision of the start on the Hub.")
-    encoder: str | None = option("A pretrained encoder (folder or Hub id) in the place of word vectors.")
+    encoder: str | None = option("A pretrained encoder (folder or Hub id) in place of word vectors.")
     encoder_revision: str | None = option("Revision of the encoder on the Hub.")
     encoder_layers: int | None = option("Keep only the first so many layers of the encoder.")
     model: list[str] = option("Fields of the model's configuration as KEY=VALUE, e.g. context_layers=2.", [])
@@ -105,7 +105,7 @@ class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
 
     sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     recipe: Literal["recommended", "published"] | None = option(
-        "What holds where nothing else is told, here and in transfer: `published` is the paper's method; "
+        "Defaults of everything that is not set, here and in transfer: `published` is the paper's method; "
         "`recommended` starts from the mean of sources that were fine-tuned from one start, else from the "
         "source that agrees best with the others, weighs sources by agreement, takes longer sentences, and "
         "stores the pool itself, which is half of the loss. By default recommended for such sources and for "
@@ -159,7 +159,7 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     start_revision: str | None = option("Revision of the start on the Hub.")
     like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
     encoder: str | None = option(
-        "With --start none: a pretrained encoder (folder or Hub id) in the place of --vectors."
+        "With --start none: a pretrained encoder (folder or Hub id) in place of --vectors."
     )
     l2: float | None = option(
         "Strength of the pull to the starting parameters; without it the published one."
@@ -177,7 +177,7 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "Share of the loss that is the cross-entropy against the pool itself (needs --keep_log_probs); "
         "the rest is the chart loss (recommended: 0.5; published: 0)."
     )
-    epochs: float | None = option("Passes over the charts, in the place of --updates.")
+    epochs: float | None = option("Passes over the charts, in place of --updates.")
     updates: int | None = option("Number of updates; without it 800 (recommended: 200).")
     batch_size: int | None = option("Sentences of a batch, on each process; without it 80 (recommended: 20).")
     treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")
@@ -194,7 +194,7 @@ class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
     model: str | None = option("The model: a folder or Hub id.")
     revision: str | None = option("Revision of the model on the Hub.")
     predictions: str | None = option(
-        "CoNLL-U file of predictions for the same sentences, in the place of a model."
+        "CoNLL-U file of predictions for the same sentences, in place of a model."
     )
     columns: list[str] = option("With --predictions: the columns to score.", ["head", "deprel"])
     scheme: Literal["bio"] | None = option(
@@ -236,7 +236,7 @@ class PredictArguments(VectorArguments):
         "Also write probabilities: in MISC (HeadProb, LabelProb, ArcProb, TagProb), of the whole as comment.",
         False,
     )
-    kbest: int = option("Also write the so many most probable structures, as comments or in JSON.", 0)
+    kbest: int = option("Also write the K most probable structures, as comments or in JSON.", 0)
     max_words: int = option(
         "Longest sentence that is annotated; memory grows with its square, from about 1 GB for 1000 words.",
         1000,

@@ -1,4 +1,4 @@
-"""The mean of several models' parameters: one model in the place of an ensemble.
+"""The mean of several models' parameters: one model in place of an ensemble.
 
 It makes sense for models that were fine-tuned from one start: their parameters have stayed near each other,
 so that what lies between them is a model as well. Models that were initialised apart have no such middle.

@@ -30,7 +30,7 @@ class Choice:
     Args:
         names: of those that are used, in the order given.
         start: the one that training starts from.
-        weights: of the pool, by name, if they come of how sources agree.
+        weights: of the pool, by name, if derived from the sources' agreement.
     """
 
     names: list[str]

@@ -10,7 +10,7 @@ from .runs import NOT_SCORES, say
 
 
 class LogLines(TrainerCallback):
-    """Tell each entry of the log in a line, in the place of the Trainer's dictionaries."""
+    """Tell each entry of the log in a line, in place of the Trainer's dictionaries."""
 
     def on_log(
         self,

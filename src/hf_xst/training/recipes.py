@@ -14,7 +14,7 @@ from .arguments import TransferArguments
 from .collation import Bests, ChartUse
 
 Arguments = TypeVar("Arguments", bound=TransferArguments)
-AGREEMENT, UNIFORM = "agreement", "uniform"  # in the place of a file of weights
+AGREEMENT, UNIFORM = "agreement", "uniform"  # in place of a file of weights
 
 
 @dataclass(frozen=True)

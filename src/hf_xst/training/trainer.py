@@ -111,9 +111,9 @@ class StructuredTrainer(Trainer):
         Args:
             commit_message: of the commit.
             blocking: there is no other way; kept for the Trainer's own calls.
-            token: in the place of `hub_token`.
-            revision: in the place of `hub_revision`.
-            private: in the place of `hub_private_repo`; true unless one of them is false.
+            token: in place of `hub_token`.
+            revision: in place of `hub_revision`.
+            private: in place of `hub_private_repo`; true unless one of them is false.
             kwargs: further options of the model's `push_to_hub`.
         """
         if self.hub_model_id is None:

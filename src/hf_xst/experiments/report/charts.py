@@ -109,7 +109,7 @@ def distance_table(results: Results, marks: Marks, block: Block) -> Table:
     return Table(
         f"distance-{block.name}",
         f"{block.title}: distance of the pool to gold",
-        "KL(gold | pool) = error - diversity, nats a word, on the development files (the test files where "
+        "KL(gold | pool) = error - diversity, nats per word, on the development files (the test files where "
         "there are none), to some sentences of which learned weights were fitted; gain: points of the model "
         "trained on pooled charts over majority vote, test files.",
         tuple(columns),
@@ -141,7 +141,7 @@ def correlation_table(results: Results) -> Table:
     return Table(
         "correlation",
         "Does a pool closer to gold gain more?",
-        "Pearson's r, over languages, of the pool's distance to gold and its parts (nats a word) with the "
+        "Pearson's r, over languages, of the pool's distance to gold and its parts (nats per word) with the "
         "gain over majority vote (points), two-sided p; from three languages on.",
         tuple(columns),
         tuple(rows),

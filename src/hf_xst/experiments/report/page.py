@@ -101,7 +101,7 @@ def make_page(results: Results, about: Mapping[str, Any]) -> Page:
 def _sections(results: Results, marks: Marks, source_marks: Marks) -> Iterator[Section]:
     blocks = results.blocks
     yield _scores(results, marks)
-    yield Section("Targets that the paper has not", (), tuple(other_table(results, marks, b) for b in blocks))
+    yield Section("Targets not in the paper", (), tuple(other_table(results, marks, b) for b in blocks))
     yield Section(
         "Sources",
         (),

@@ -55,7 +55,7 @@ def full_table(results: Results, marks: Marks, block: Block, part: str) -> Table
 
 
 def other_table(results: Results, marks: Marks, block: Block) -> Table:
-    """Return the targets that the paper has not, with the main methods and the sources alone."""
+    """Return the targets not in the paper, with the main methods and the sources alone."""
     found = [target for target in results.targets(block, "test") if group_of(target) == "other"]
     direct = [f"ensemble/direct {code}" for code in results.sources(block)]
     grid = Grid(results, block, "test", [*MAIN_METHODS, *direct], found)
@@ -76,7 +76,7 @@ def other_table(results: Results, marks: Marks, block: Block) -> Table:
         )
     return Table(
         f"other-targets-{block.name}",
-        f"{block.title}, targets that the paper has not",
+        f"{block.title}, targets not in the paper",
         f"{block.metric}, test files. The average is over the targets that have a score by every method of "
         "the table, sources alone left out.",
         tuple(columns),

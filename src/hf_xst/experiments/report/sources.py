@@ -207,7 +207,7 @@ def weight_table(results: Results, marks: Marks, block: Block) -> Table:
         f"{block.title}: learned weights",
         "Weights of the sources in the pool, learned from few labelled sentences of the target: the optimum "
         "of the convex problem, and what the published stopping rule gives. NLL: negative log-likelihood of "
-        "gold under the pool on the same sentences, nats a word; grouped: with weights by group.",
+        "gold under the pool on the same sentences, nats per word; grouped: with weights by group.",
         tuple(columns),
         tuple(rows),
         marks.notes(known),

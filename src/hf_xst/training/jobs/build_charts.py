@@ -168,7 +168,7 @@ def _identity(provenance: Mapping[str, Any], models: Mapping[str, StructuredMode
 
 
 def _report(counts: BuildCounts) -> None:
-    say(f"{counts.sentences} sentences, {counts.kept / max(1, counts.groups):.2f} candidates kept a group")
+    say(f"{counts.sentences} sentences, {counts.kept / max(1, counts.groups):.2f} candidates kept per group")
     if counts.without_support:
         say(
             f"{counts.without_support} groups in which the sources share no support keep their best only",

@@ -59,7 +59,7 @@ def learn_weights_job(arguments: LearnWeightsArguments) -> dict[str, Any]:
 
     Returns:
         What OUTPUT/run/results.json holds: `weights` of the chosen procedure, `learned` and `published`, by
-        source; `grouped` if it was asked for; `nll`, nats a word of gold under the pool, for `uniform`,
+        source; `grouped` if it was asked for; `nll`, nats per word of gold under the pool, for `uniform`,
         `learned`, `published` (and `grouped`) weights and, by source, `alone`; `sentences`, `sent_ids`,
         `words`, `groups`, `left_out` (groups with a label that no source knows), and how it was done.
 
@@ -234,7 +234,7 @@ def _show(results: Mapping[str, Any]) -> None:
     """Print what each pool is worth, and its weights."""
     names = list(results["weights"])
     title = f"Gold of {results['sentences']} sentences under the pool ({results['words']} words)"
-    table = Table("weights", *names, "nats a word", title=title)
+    table = Table("weights", *names, "nats per word", title=title)
     rows: dict[str, Mapping[str, float]] = {
         "uniform": dict.fromkeys(names, 1 / len(names)),
         "learned": results["learned"],
@@ -250,7 +250,7 @@ def _show(results: Mapping[str, Any]) -> None:
     console.print(table)
     say(
         f"updates of the published search: {results['published_updates']}; it ends "
-        f"{nll['published'] - nll['learned']:.4f} nats a word above the optimum"
+        f"{nll['published'] - nll['learned']:.4f} nats per word above the optimum"
     )
     if results["left_out"]:
         say(f"{results['left_out']} groups have a label that no source knows and do not count", "yellow")

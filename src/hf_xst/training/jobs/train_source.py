@@ -150,7 +150,7 @@ def _freeze(model: StructuredModel, layers: int) -> None:
 
 
 def _with_labels(model: StructuredModel, train: Dataset) -> StructuredModel:
-    """Add what a model's labels lack of those in the training sentences."""
+    """Add labels that occur in the training sentences but not in the model."""
     column = model.label_settings.get("column", model.label_column)
     found = model.settings_from_rows(train, column, model.scheme)["labels"]
     missing = [name for name in found if name not in model.names]
