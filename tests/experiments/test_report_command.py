@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from canned import study
 
 from hf_xst.experiments.report import write_report
 from hf_xst.experiments.report.job import ReportArguments, report
+from hf_xst.experiments.report.write import results_json
 from hf_xst_cli import COMMANDS
 
 RECORDS = {
@@ -102,3 +104,37 @@ def test_a_file_of_something_else_is_told(tmp_path, text):
     (tmp_path / "results.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"results\.json: .*expected JSON with `about` and `cells`"):
         report(ReportArguments(cells=str(tmp_path / "results.json"), output=str(tmp_path / "out")))
+
+
+def test_searches_stand_beside_the_papers_values(run, tmp_path):
+    found = {
+        "model_type": "hf_xst_biaffine_parser",
+        "rule": "pool",
+        "treebank": "dev=fa.conllu",
+        "split": "dev",
+        "best": {"values": {"learning_rate": 1e-4, "l2": 1e-3}, "score": 57.0},
+        "trials": [{"score": score, "seconds": 1.0} for score in (50.0, 57.0, 55.0, 40.0)],
+    }
+    (tmp_path / "trials.json").write_text(json.dumps(found))
+    told = {"cells": str(run), "output": str(tmp_path / "report")}
+    report(ReportArguments(**told, searches=[str(tmp_path / "trials.json")]))
+    lines = (tmp_path / "report" / "csv" / "search.csv").read_text(encoding="utf-8").splitlines()
+    (row,) = csv.DictReader(lines)
+    scores = [float(row[f"score: {name}"]) for name in ("best", "second", "median", "worst")]
+    assert scores == [57, 55, 52.5, 40]
+    assert float(row["paper: step"]) == pytest.approx(9.4e-5)
+    assert float(row["paper: pull"]) == pytest.approx(1.6e-4)
+    # The report's own results tell it again.
+    report(ReportArguments(cells=str(tmp_path / "report"), output=str(tmp_path / "again")))
+    assert (tmp_path / "again/csv/search.csv").read_text() == (tmp_path / "report/csv/search.csv").read_text()
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"other\.json: .*expected a trials\.json of hf-xst search"):
+        report(ReportArguments(**told, searches=[str(tmp_path / "other.json")]))
+
+
+def test_without_the_data_folder_files_are_told_by_their_names(tmp_path):
+    files = {"x": "train=/srv/kim/a b/it.conllu,dev=/srv/kim/dev.conllu"}
+    records = {"B/parser/it/ensemble": {**study()["B/parser/it/ensemble"], "settings": files}}
+    text = results_json(records, {"notes": "see https://some.where/a/b and docs/results/x"}, None)
+    assert "train=it.conllu,dev=dev.conllu" in text
+    assert "https://some.where/a/b and docs/results/x" in text

@@ -97,8 +97,8 @@ class SourceMeasures:
         These are `agreement`, the probability that the pool of the others gives to the source's best
         candidates, and `divergence`, that pool's Kullback-Leibler divergence from the source, means over
         groups (NaN for a single source); `entropy` of the source and `chart_size`, the log of the number
-        of structures in a chart of its own, in nats per word; and with gold `right`, the share of groups in which
-        its best candidate is right.
+        of structures in a chart of its own, in nats per word; and with gold `right`, the share of groups
+        whose best candidate is right.
         """
         alone = len(self.names) == 1
         found = {}

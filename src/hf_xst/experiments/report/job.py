@@ -28,6 +28,9 @@ class ReportArguments:
     data: str | None = option(
         "Data folder; file names are reported as they are below it, without it by their last parts."
     )
+    searches: list[str] = option(
+        "Files trials.json of searches (hf-xst search), for a table of what they found.", []
+    )
 
 
 def report(arguments: ReportArguments) -> None:
@@ -44,8 +47,24 @@ def report(arguments: ReportArguments) -> None:
         about |= about_study(Path(arguments.config))
     if arguments.title is not None:
         about["title"] = arguments.title
+    if arguments.searches:
+        about["searches"] = [read_search(Path(path)) for path in arguments.searches]
     data = None if arguments.data is None else Path(arguments.data)
     console.print(f"report: {write_report(records, Path(arguments.output), about, data)}", highlight=False)
+
+
+def read_search(path: Path) -> dict[str, Any]:
+    """Read what a search has found.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found = {key: content[key] for key in ("model_type", "rule", "treebank", "split", "best")}
+        return found | {"trials": [{"score": trial["score"]} for trial in content["trials"]]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {error!r}; expected a trials.json of hf-xst search") from error
 
 
 def read_cells(path: Path) -> tuple[Records, dict[str, Any]]:

@@ -22,6 +22,7 @@ from .pictures import (
 )
 from .reading import Results
 from .scores import METHODS_TOLD, full_table, other_table
+from .searches import search_table
 from .sources import comparator_table, direct_table, selection_table, source_table, weight_table
 from .summaries import average_table, difference_table, encoder_table, win_table
 from .table import Marks, Table
@@ -81,13 +82,17 @@ def make_page(results: Results, about: Mapping[str, Any]) -> Page:
     Args:
         results: of the study, or of as much as there is of it.
         about: `title`, `command`, `notes`, `settings` (the configuration), `marks` and `source_marks` (what
-            is to be said about targets and sources, by code), and `stand_ins` (see `Results`), all optional.
+            is to be said about targets and sources, by code), `stand_ins` (see `Results`), and `searches`
+            (see `search_table`), all optional.
     """
     marks = Marks(about.get("marks"))
     source_marks = Marks(about.get("source_marks"))
     sections = [
         dataclasses.replace(section, tables=tuple(table for table in section.tables if table.filled))
-        for section in _sections(results, marks, source_marks)
+        for section in (
+            *_sections(results, marks, source_marks),
+            Section("Search", (), (search_table(about.get("searches", ())),)),
+        )
     ]
     return Page(
         str(about.get("title", "Results")),

@@ -1,0 +1,66 @@
+"""What random searches have found, beside the values that the paper chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from hf_xst.training.defaults import PUBLISHED
+
+from .reading import TASKS
+from .table import Column, Table, row
+
+Search = Mapping[str, Any]
+CHARTS = {"union": "PPTX", "pool": "pooled", "learned": "pooled, learned weights"}
+
+
+def search_table(searches: Sequence[Search]) -> Table:
+    """Return the best step size and pull of each search, and how much they matter.
+
+    Args:
+        searches: what `hf-xst search` has written to `trials.json`.
+    """
+    columns = [
+        Column("task", ""),
+        Column("charts", ""),
+        Column("trials", ".0f"),
+        Column("step", ".1e", group="ours"),
+        Column("pull", ".1e", group="ours"),
+        *(Column(each, group="score") for each in ("best", "second", "median", "worst")),
+        Column("step", ".1e", group="paper"),
+        Column("pull", ".1e", group="paper"),
+    ]
+    rows = []
+    for search in sorted(searches, key=lambda each: (str(each["model_type"]), [*CHARTS].index(each["rule"]))):
+        scores = sorted((float(trial["score"]) for trial in search["trials"]), reverse=True)
+        values, theirs = search["best"]["values"], PUBLISHED[search["model_type"]]
+        rows.append(
+            row(
+                TASKS[task_of(search["model_type"])],
+                CHARTS[search["rule"]],
+                len(scores),
+                values["learning_rate"],
+                values["l2"],
+                scores[0],
+                scores[1] if len(scores) > 1 else None,
+                median(scores),
+                scores[-1],
+                theirs.learning_rate[search["rule"]],
+                theirs.l2[search["rule"]],
+            )
+        )
+    places = {f"{search['treebank']} {search['split']}" for search in searches}
+    return Table(
+        "search",
+        "Random search of step size and pull",
+        f"Scores on {', '.join(sorted(places))} of models trained with values drawn from the published "
+        "distributions. The paper's values were chosen on Arabic.",
+        tuple(columns),
+        tuple(rows),
+    ).finished()
+
+
+def task_of(model_type: str) -> str:
+    """Name the task of a type of models."""
+    return next(task for task in TASKS if model_type.endswith(task))
