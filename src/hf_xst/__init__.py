@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from .models import CrfTaggerConfig as CrfTaggerConfig
     from .structures import DependencyTreeCRF as DependencyTreeCRF
     from .structures import LinearChainCRF as LinearChainCRF
-    from .training.jobs.build_charts import load_charts as load_charts
+    from .training.chart_folder import load_charts as load_charts
     from .training.supervised import SupervisedTrainer as SupervisedTrainer
     from .training.transfer import ChartTrainer as ChartTrainer
 
@@ -61,7 +61,7 @@ _HOMES = {
     "write_conllu": "data",
     "ChartTrainer": "training.transfer",
     "SupervisedTrainer": "training.supervised",
-    "load_charts": "training.jobs.build_charts",
+    "load_charts": "training.chart_folder",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",
     "push_model": "hub.publish",

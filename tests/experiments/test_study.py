@@ -14,7 +14,7 @@ from hf_xst.experiments.block_cells import BlockCells
 from hf_xst.experiments.cells import CODE_VERSION, Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
 from hf_xst.experiments.study import Study, read_study
-from hf_xst.training.jobs.build_charts import PROVENANCE
+from hf_xst.training.chart_folder import PROVENANCE
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 WIDE = {"build": {"sigma": 0.999, "keep_log_probs": True}}

@@ -24,7 +24,7 @@ from transformers import AutoModel
 import hf_xst_cli
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.training.arguments import TrainSourceArguments, TransferArguments
-from hf_xst.training.jobs.build_charts import PROVENANCE, load_charts
+from hf_xst.training.chart_folder import PROVENANCE, load_charts
 from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
 from hf_xst.training.pull import StartPull

@@ -17,7 +17,7 @@ from hf_xst.training.arguments import OutputArguments, SentenceArguments, Vector
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.selection import MEASURES
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
-from hf_xst.training.sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, read_weights
 
 from .describe import describe, standard_charts
 from .groups import SCOPES
@@ -58,8 +58,8 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
-    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    pool = SourcePool(models, joint_names(list(models.values())))
+    models = load_sources(specs, vectors)
+    pool = SourcePool(models)
     model = next(iter(models.values()))
     columns = model.columns
     if arguments.tagger is not None and columns == (model.annotation_column,):

@@ -16,7 +16,7 @@ from hf_xst.hub.space.steps import Workbench
 from hf_xst.training.arguments import VectorArguments, option
 from hf_xst.training.runs import say
 from hf_xst.training.sentences import read_word_vectors
-from hf_xst.training.sources import SourceSpec, ready_model
+from hf_xst.training.sources import SourceSpec, load_sources
 
 from .ready import ready_sources
 
@@ -91,7 +91,7 @@ def app(arguments: SpaceArguments | None = None) -> Any:
         return build(desk, sentences or ready.sentences)
     vectors = read_word_vectors(told)
     benches = {
-        task: Workbench({spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs})
+        task: Workbench(load_sources(specs, vectors))
         for task, specs in (("parser", _specs(told.sources)), ("tagger", _specs(told.taggers)))
         if specs
     }

@@ -17,7 +17,7 @@ from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 from hf_xst.training.arguments import option
-from hf_xst.training.jobs.build_charts import load_charts
+from hf_xst.training.chart_folder import load_charts
 
 from .markup import standalone
 from .notebook import Drawing, html_page

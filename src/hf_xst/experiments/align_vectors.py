@@ -97,6 +97,12 @@ def align_vectors(arguments: AlignVectorsArguments) -> dict[str, Any]:
         )
     rows = _rows(stream, kept, matrix, arguments.unit)
     write_vectors(arguments.output, kept, stream.width, rows)
+    if words is not None:
+        say(
+            "which words were kept tells which words the corpus has: where it is private, publish only "
+            "models over the whole file",
+            "yellow",
+        )
     say(f"{arguments.output}: {kept} of {stream.rows} words, {stream.width} numbers each", "bold")
     report |= {
         "rows": {"read": stream.rows, "kept": kept, "duplicates": stream.duplicates},

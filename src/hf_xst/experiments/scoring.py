@@ -23,7 +23,7 @@ from hf_xst.training.inference import predict_rows
 from hf_xst.training.jobs.vote import combined
 from hf_xst.training.selection import SELECTION_SENTENCES, measure_sources, rank_sources
 from hf_xst.training.sentences import annotate, gold_rows, split_of
-from hf_xst.training.sources import SourcePool, joint_names, ready_model
+from hf_xst.training.sources import SourcePool, ready_model
 from hf_xst.training.starts import MEAN
 
 
@@ -114,7 +114,7 @@ class Place:
     def pool(self, codes: Sequence[str], rows: Dataset) -> SourcePool:
         """Load sources over the union of their labels, with the word states of the rows at hand."""
         models = self.load(codes)
-        return SourcePool(models, joint_names(list(models.values())), self.shared_states(models, rows))
+        return SourcePool(models, states=self.shared_states(models, rows))
 
 
 def ensemble(
@@ -149,7 +149,7 @@ def ensemble(
         scores: dict[str, Any] = {}
         for (name, model), code in zip(alone.items(), models, strict=True):
             scores[name] = score(list(predict_rows(model, rows, states=states[code])), gold, columns)
-        pool = SourcePool(pooled, joint_names(list(pooled.values())), {code: states[code] for code in codes})
+        pool = SourcePool(pooled, states={code: states[code] for code in codes})
         for name, rule, options in _ways(pool, rules, learned):
             scores[name] = score(combined(pool, rows, rule, **options), gold, columns)
         found[part], found["data"][part] = scores, note

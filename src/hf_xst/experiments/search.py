@@ -20,8 +20,8 @@ from transformers import PrinterCallback, set_seed
 from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.training.arguments import TransferArguments, option
+from hf_xst.training.chart_folder import load_charts
 from hf_xst.training.defaults import kind_of
-from hf_xst.training.jobs.build_charts import load_charts
 from hf_xst.training.jobs.transfer import development_part, updates_of
 from hf_xst.training.loop import kept_states, training_arguments
 from hf_xst.training.recipes import as_in_recipe, chart_use

@@ -10,6 +10,7 @@ from typing import Any
 from datasets import Dataset, Features, List, Value, load_dataset
 
 from hf_xst.files import written_aside
+from hf_xst.training.chart_folder import shards_in
 from hf_xst.training.fresh import model_class
 
 
@@ -47,7 +48,7 @@ def allowed_candidates(row: Mapping[str, Any]) -> list[list[int]]:
 
 def spell_out(folder: Path, provenance: Mapping[str, Any]) -> None:
     """Replace the files of charts in a folder by ones with readable columns."""
-    for file in sorted((folder / "data").glob("train-*.parquet")):
+    for file in shards_in(folder):
         rows = load_dataset("parquet", data_files={"train": [str(file)]}, split="train")
         with written_aside(file) as aside:
             with_readable_columns(rows, provenance).to_parquet(str(aside))

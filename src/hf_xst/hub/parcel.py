@@ -12,7 +12,7 @@ from hf_xst.models.pretrained_words import TOKENIZER_FILES
 from hf_xst.models.vector_table import WORDS_FILE
 from hf_xst.remote import Kind
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
-from hf_xst.training.jobs.build_charts import PROVENANCE
+from hf_xst.training.chart_folder import PROVENANCE, shards_in
 
 CARD = "README.md"
 CONFIG = "config.json"
@@ -87,7 +87,7 @@ def _kind(folder: Path) -> Kind:
         raise ValueError(
             f"there is no folder {folder}; give the --output of train-source, transfer or build-charts"
         )
-    if (folder / PROVENANCE).is_file() and any((folder / "data").glob("train-*.parquet")):
+    if (folder / PROVENANCE).is_file() and shards_in(folder):
         if (folder / CONFIG).is_file():
             raise ValueError(
                 f"{folder} holds a model ({CONFIG}) and charts ({PROVENANCE}), with them sentences: which is "

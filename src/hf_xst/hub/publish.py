@@ -12,14 +12,19 @@ from typing import Any, Protocol, get_args
 
 from datasets import Dataset
 from huggingface_hub import CommitInfo, hf_hub_download
-from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import (
+    HFValidationError,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.repocard import RepoCard
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from hf_xst.files import write_text
 from hf_xst.models.vector_table import WORDS_FILE
 from hf_xst.remote import HUB_ERRORS, reason
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
-from hf_xst.training.jobs.build_charts import PROVENANCE
+from hf_xst.training.chart_folder import PROVENANCE, write_provenance
 from hf_xst.training.runs import say
 
 from .chart_columns import spell_out
@@ -86,6 +91,7 @@ def push_folder(
     folder, choices = Path(folder), choices or Choices()
     kind = packed(folder).kind
     destination = replace(destination, kind=kind)
+    _check_id(destination.repository)
     if not choices.dry_run:
         destination = resolved(destination)
     with tempfile.TemporaryDirectory(prefix="hf-xst-push-") as name:
@@ -104,6 +110,15 @@ def push_folder(
             )
         _tell(parcel, destination, notes, dry_run=choices.dry_run)
         return None if choices.dry_run else upload(parcel, destination)
+
+
+def _check_id(repository: str) -> None:
+    try:
+        validate_repo_id(repository)
+    except HFValidationError as problem:
+        raise ValueError(
+            f"{repository!r} cannot be an id on the Hub ({problem}); expected USER/NAME"
+        ) from problem
 
 
 class Saveable(Protocol):
@@ -146,7 +161,7 @@ def push_charts(rows: Dataset, provenance: Mapping[str, Any], repository: str, *
     with tempfile.TemporaryDirectory(prefix="hf-xst-charts-") as folder:
         (Path(folder) / "data").mkdir()
         rows.to_parquet(str(Path(folder) / "data" / "train-00000-of-00001.parquet"))
-        write_text(Path(folder) / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+        write_provenance(Path(folder), provenance)
         return _push_saved(folder, repository, options)
 
 

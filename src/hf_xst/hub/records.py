@@ -13,7 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from hf_xst.files import sha256_of
-from hf_xst.training.jobs.build_charts import PROVENANCE
+from hf_xst.training.chart_folder import PROVENANCE
 from hf_xst.training.runs import RESULTS
 
 Kind = Literal["source", "transferred", "charts", "unrecorded"]

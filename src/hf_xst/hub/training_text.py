@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from hf_xst.data import load_treebank
-from hf_xst.training.jobs.build_charts import load_charts
+from hf_xst.training.chart_folder import load_charts
 from hf_xst.training.runs import say
 
 _CONFIG, _EVALUATION = "run/config.yaml", "run/evaluate-config.yaml"

@@ -201,6 +201,7 @@ class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
         "With --predictions: the scheme of labels that mark spans, which are then scored as well."
     )
     split: str = option("Which part of the treebank.", "test")
+    faulty: Literal["error", "skip"] = option("What to do with sentences whose gold cannot be used.", "error")
     batch_words: int = option("Words of a batch, padding included.", 2000)
 
 

@@ -20,7 +20,7 @@ from .selection import (
     rank_sources,
     select_sources,
 )
-from .sources import SourcePool, joint_names
+from .sources import SourcePool
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,4 @@ def _selected(
 
 def _sample(models: Mapping[str, StructuredModel], rows: Dataset) -> tuple[SourcePool, Dataset]:
     """Return the sources over one alphabet, and as many sentences as they are compared on."""
-    return SourcePool(models, joint_names(list(models.values()))), first(rows, SELECTION_SENTENCES)
+    return SourcePool(models), first(rows, SELECTION_SENTENCES)

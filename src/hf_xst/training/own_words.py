@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hf_xst.data import WordVectors
+from datasets import Dataset
+
+from hf_xst.data import WordVectors, first
+from hf_xst.data.words import UNKNOWN
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import VectorTable
 
 from .runs import say
+
+# Of so many sentences; a model that knows less than this share of their words reads little but positions.
+_LOOKED_AT, _KNOWN = 500, 0.5
 
 
 def tell_of_own_words(models: Mapping[str, StructuredModel]) -> None:
@@ -20,6 +26,26 @@ def tell_of_own_words(models: Mapping[str, StructuredModel]) -> None:
         say(
             f"the sources {', '.join(spaces)} read words by different word vectors, each by those of its own "
             "language: words that these lack are unknown; give vectors of the text's language (--vectors)",
+            "yellow",
+        )
+
+
+def tell_of_unknown_words(model: StructuredModel, rows: Dataset) -> None:
+    """Warn where a model that reads words by vectors knows less than half of a text's words.
+
+    Args:
+        model: the model.
+        rows: sentences with a column `words`, of which the first ones are looked at.
+    """
+    table = model.encoder.words
+    if not isinstance(table, VectorTable):
+        return
+    words = {word for sentence in first(rows, _LOOKED_AT)["words"] for word in sentence}
+    known = sum(table.table.lookup(word) != UNKNOWN for word in words)
+    if known < _KNOWN * len(words):
+        say(
+            f"only {known} of {len(words)} words of the text are in the word vectors: are they its "
+            "language's, and is the text cut into words?",
             "yellow",
         )
 

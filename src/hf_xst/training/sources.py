@@ -192,12 +192,17 @@ class Source:
         return (marginals * (1 - survives)).sum()
 
 
+def load_sources(specs: Sequence[SourceSpec], vectors: WordVectors | None) -> dict[str, StructuredModel]:
+    """Load source models by name, ready to read a text with the word vectors of its language."""
+    return {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+
+
 class SourcePool:
     """Several source models of one kind over one alphabet.
 
     Args:
         models: the models by name, in the order in which they are pooled.
-        names: the common alphabet.
+        names: the common alphabet; by default the union of the models' labels.
         states: ready states by the models' names; by default models that have one and the same frozen encoder
             share its work batch by batch.
 
@@ -208,7 +213,7 @@ class SourcePool:
     def __init__(
         self,
         models: Mapping[str, StructuredModel],
-        names: Sequence[str],
+        names: Sequence[str] | None = None,
         states: Mapping[str, WordStates | None] | None = None,
     ) -> None:
         kinds = {model.config.model_type for model in models.values()}
@@ -217,9 +222,11 @@ class SourcePool:
             raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
         tell_of_own_words(models)
         ready = shared_encoders(models) if states is None else states
-        self.names = list(names)
+        self.names = joint_names(list(models.values())) if names is None else list(names)
         self.sources = [
-            Source(name, model, Relabelling.between(model.names, names, model.structure), ready.get(name))
+            Source(
+                name, model, Relabelling.between(model.names, self.names, model.structure), ready.get(name)
+            )
             for name, model in models.items()
         ]
 

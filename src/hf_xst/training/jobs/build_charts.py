@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, load_dataset
-from huggingface_hub import snapshot_download
+from datasets import Dataset
 
 from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.data import WordVectors
 from hf_xst.data.treebank_facts import treebank_facts
-from hf_xst.files import write_text
 from hf_xst.models.base import StructuredModel
-from hf_xst.remote import HUB_ERRORS, located, reason
 
 from ..arguments import BuildChartsArguments
 from ..averaging import have_mean
 from ..building import BuildCounts, ChartMaker, build_shards
+from ..chart_folder import write_provenance
 from ..chart_settings import ChartSettings
 from ..choosing import choose
 from ..defaults import default_recipe, target_length
+from ..own_words import tell_of_unknown_words
 from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
 from ..runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
 from ..sentences import annotate, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model, weights_digest
-
-PROVENANCE = CHARTS
+from ..sources import SourcePool, SourceSpec, joint_names, load_sources, read_weights, weights_digest
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
@@ -48,11 +44,12 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     check_output(arguments.output, CHARTS)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
-    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+    models = load_sources(specs, vectors)
     name = _recipe(arguments, models)
     recipe = RECIPES[name]
     settings = _settings(arguments, recipe)
     rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
+    tell_of_unknown_words(next(iter(models.values())), rows)
     choice = choose(arguments, recipe, models, rows)
     specs = [spec for spec in specs if spec.name in choice.names]
     models = {spec.name: models[spec.name] for spec in specs}
@@ -78,7 +75,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
         "counts": asdict(counts),
         "versions": package_versions(),
     }
-    write_text(folder.path / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+    write_provenance(folder.path, provenance)
     return provenance
 
 
@@ -180,53 +177,3 @@ def _report(counts: BuildCounts) -> None:
             "the charts lack and were dropped; --labels union keeps them",
             "yellow",
         )
-
-
-def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[str, Any]]:
-    """Load charts and their provenance from a folder or the Hub.
-
-    Args:
-        path: a folder, or a data set's id with or without `@REVISION`.
-        revision: the revision, if it is not part of the id.
-
-    Raises:
-        ValueError: there are no charts, some are missing, or their format is newer than this package.
-    """
-    rows, place = _local_charts(Path(path) if Path(path).is_dir() else _fetched(path, revision), path)
-    provenance: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-    if provenance["format_version"] > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format {provenance['format_version']}, this package reads formats up to "
-            f"{FORMAT_VERSION}; update it"
-        )
-    expected = provenance["counts"]["sentences"]
-    if len(rows) != expected:
-        raise ValueError(
-            f"{path} holds charts of {len(rows)} sentences, but {expected} were made; files are missing or "
-            "of another run: copy the folder again, or repeat the command that made it"
-        )
-    return rows, provenance
-
-
-def _local_charts(folder: Path, name: str) -> tuple[Dataset, Path]:
-    place = folder / PROVENANCE
-    files = sorted(str(file) for file in (folder / "data").glob("train-*.parquet"))
-    if not place.exists() or not files:
-        lacking = PROVENANCE if not place.exists() else "data/train-*.parquet"
-        raise ValueError(
-            f"{name} has no {lacking}: build-charts has not ended there (repeat it), or it holds no charts"
-        )
-    return load_dataset("parquet", data_files={"train": files}, split="train"), place
-
-
-def _fetched(path: str, revision: str | None) -> Path:
-    """Bring a data set's charts from the Hub, or from the cache if the Hub is out of reach."""
-    name, revision = located(path, revision)
-    wanted = [PROVENANCE, "data/train-*.parquet"]
-    try:
-        return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted))
-    except HUB_ERRORS as error:
-        why = reason(error, name, "dataset", revision)
-        raise ValueError(
-            f"no charts {path}: it is neither a folder on this machine nor within reach on the Hub: {why}"
-        ) from error

@@ -15,6 +15,7 @@ from hf_xst.models.base import Row
 
 from ..arguments import EvaluateArguments
 from ..inference import predict_rows
+from ..own_words import tell_of_unknown_words
 from ..runs import RunFolder, check_one_process, check_output, say, summary
 from ..sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
 from ..sources import ready_model
@@ -95,12 +96,15 @@ def _of_model(arguments: EvaluateArguments) -> Compared:
     model = ready_model(arguments.model, arguments.revision, vectors)
     gold, note = _gold(arguments, model.columns)
     rows = annotate(gold, arguments.tagger, vectors)
+    tell_of_unknown_words(model, rows)
     found = list(predict_rows(model, rows, batch_words=arguments.batch_words))
     return found, gold, model.columns, note, model.scheme
 
 
 def _gold(arguments: EvaluateArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
     assert arguments.treebank is not None
-    gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, columns)
+    gold, note = gold_rows(
+        arguments.treebank, arguments.split, arguments.data, columns, faulty=arguments.faulty
+    )
     say(note)
     return gold, note

@@ -26,7 +26,7 @@ from ..defaults import target_length
 from ..inference import BATCH_WORDS, length_batches
 from ..runs import RESULTS, RunFolder, check_output, say
 from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import SourcePool, SourceSpec, joint_names, ready_model, write_weights
+from ..sources import SourcePool, SourceSpec, load_sources, write_weights
 
 WEIGHTS_FILE = "weights.yaml"
 GROUPED_FILE = "grouped_weights.json"
@@ -69,8 +69,8 @@ def learn_weights_job(arguments: LearnWeightsArguments) -> dict[str, Any]:
     check_output(arguments.output)
     specs = SourceSpec.parse_all(arguments.sources)
     vectors = read_word_vectors(arguments)
-    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    sources = SourcePool(models, joint_names(list(models.values())))
+    models = load_sources(specs, vectors)
+    sources = SourcePool(models)
     gold, note = _labelled(arguments, next(iter(models.values())))
     say(note)
     drawn = draw_sentences(len(gold), arguments.sentences, arguments.seed, arguments.procedure == "published")

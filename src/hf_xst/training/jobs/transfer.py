@@ -16,6 +16,7 @@ from hf_xst.models.base import StructuredModel
 from hf_xst.remote import located
 
 from ..arguments import TransferArguments
+from ..chart_folder import PROVENANCE, load_charts
 from ..collation import ChartUse
 from ..defaults import kind_of, published
 from ..loop import kept_states, train_and_save, training_arguments
@@ -25,7 +26,6 @@ from ..sentences import annotate, gold_rows, read_word_vectors
 from ..sources import SourceSpec
 from ..starts import NO_MODELS, NONE, starting_model, with_start
 from ..transfer import ChartTrainer
-from .build_charts import PROVENANCE, load_charts
 
 
 def transfer(arguments: TransferArguments) -> dict[str, Any]:
@@ -82,6 +82,8 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     if dev is not None:
         results["dev"] = trainer.evaluate()
         summary(f"{arguments.output} on the development part", results["dev"])
+    else:
+        say(f"the model is in {arguments.output}")
     folder.write_json(RESULTS, results)
     return results
 

@@ -28,9 +28,10 @@ from hf_xst.structures.base import Structure
 
 from ..arguments import VoteArguments
 from ..inference import in_batches
+from ..own_words import tell_of_unknown_words
 from ..runs import RunFolder, check_output, say, summary
 from ..sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, joint_names, read_weights, ready_model
+from ..sources import SourcePool, SourceSpec, load_sources, read_weights
 
 Columns = dict[str, list[Any]]
 Answers = list[list[str]]
@@ -55,13 +56,14 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     specs = SourceSpec.parse_all(arguments.sources)
     grouped = _grouped(arguments, [spec.name for spec in specs])
     vectors = read_word_vectors(arguments)
-    models = {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
-    sources = SourcePool(models, joint_names(list(models.values())))
+    models = load_sources(specs, vectors)
+    sources = SourcePool(models)
     weights = sources.weights(by_name)
     columns, scheme = next((model.columns, model.scheme) for model in models.values())
     gold, note = _rows(arguments, columns)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
+    tell_of_unknown_words(next(iter(models.values())), rows)
     found = combined(
         sources, rows, arguments.rule, weights, arguments.floor, arguments.batch_words, grouped=grouped
     )
@@ -75,6 +77,7 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
         folder.path / "predictions.conllu",
     )
     if arguments.text is not None:
+        say(f"{folder.path / 'predictions.conllu'} is written")
         return {}
     scores: dict[str, Any] = score(found, gold, columns, scheme)
     folder.write_json("scores.json", {"data": note, **scores})
