@@ -1,8 +1,9 @@
-"""Arithmetic in log space that stays exact at minus infinity: the only module with numeric constants.
+"""Arithmetic in log space that stays exact at minus infinity.
 
 Everywhere in the package -inf is the logarithm of an exact 0: it is what a removed candidate scores. The
 functions here return -inf where the answer is the logarithm of 0, and pass a gradient of exactly 0 to
-whatever led there, where the textbook formulas give NaN. No constant is ever added to a probability.
+whatever led there, where the textbook formulas give NaN. No constant is ever added inside a partition
+function; the floor of pools is a setting, and tolerances of optimisers stand with them.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from small import UPOS, gold, model_of, vectors
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.training import sentences
+from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.sentences import (
     annotate,
     content_hash,
@@ -173,3 +174,13 @@ def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):
     assert model.encoder.words.table.words == ("new", "words")
     with pytest.raises(ValueError, match=r"space 'tiny' \(8 numbers\); found 'elsewhere'"):
         load_model(str(tmp_path), vectors=vectors(name="elsewhere"))
+
+
+def test_a_text_of_which_little_is_known_is_told(capsys):
+    model = model_of("tagger")
+    tell_of_unknown_words(model, gold((3, 4)))
+    assert not capsys.readouterr().err
+    tell_of_unknown_words(model, Dataset.from_list([{"words": ["王芳", "住在", "w1"]}]))
+    assert "only 1 of 3 words of the text are in the word vectors" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
