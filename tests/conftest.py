@@ -9,7 +9,8 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,34 @@ def shared() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep the libraries' caches out of the user's home while tests run."""
+    """Keep the libraries' caches out of the user's home, and bars off the screen, while tests run."""
     import datasets.config
 
+    datasets.disable_progress_bars()
     cache = tmp_path_factory.mktemp("datasets")
     datasets.config.HF_DATASETS_CACHE = cache
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Let every test draw the same numbers, whichever tests ran before it."""
+    import torch
+
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported_objects_are_not_collected() -> Iterator[None]:
+    """A Trainer collects garbage first; going through all that was imported takes most of a tiny run."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers that sees 20 pieces at once, one piece a letter."""
+    from tiny_models import save_bert
+
+    return save_bert(tmp_path_factory.mktemp("bert"))

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import datasets
 import pytest
 
 Row = tuple[str, str, str, str]  # form, UPOS, head, relation
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_progress_bars() -> None:
-    datasets.disable_progress_bars()
 
 
 @pytest.fixture

@@ -11,11 +11,8 @@ from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-
-sys.path.append(str(Path(__file__).parent))
-
 import canned
+import pytest
 from canned import ABOUT, Records, ensemble, record, scored, study, trained
 
 from hf_xst.data.languages import DISTANT, NEARBY

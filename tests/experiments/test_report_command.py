@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
-
 from canned import study
 
 from hf_xst.experiments.report import write_report

@@ -11,9 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
-
 from canned import study
 
 from hf_xst.experiments.cells import Cell

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from small import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled
-from tiny_models import save_bert
 
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
 from hf_xst.training.building import ChartMaker
@@ -21,11 +20,6 @@ from hf_xst.training.inference import predict_rows
 from hf_xst.training.sources import SourcePool
 
 ROWS = unlabelled(gold((2, 5, 1, 3)))
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return save_bert(tmp_path_factory.mktemp("bert"))
 
 
 def parser_over(bert, seed, **changes):

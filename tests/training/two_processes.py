@@ -9,10 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    tests = Path(__file__).resolve().parent.parent
-    sys.path += [str(tests / name) for name in ("structures", "models")]
-
 import torch
 from datasets import Dataset
 from small import arguments, charts, gold, on_charts, supervised
