@@ -169,9 +169,7 @@ def test_a_tagger_beside_a_model_is_found(tmp_path):
 
 def test_whether_a_model_on_the_hub_has_a_tagger_must_be_known(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(
-        ValueError, match=r"cannot determine .*someone/parser.*\(--tagger none; in a pip"
-    ):
+    with pytest.raises(ValueError, match=r"cannot determine .*someone/parser.*\(--tagger none; in a pip"):
         annotator_beside("someone/parser")
 
 

@@ -594,6 +594,7 @@ ERRORS = [
         "train-source {one} {vec} --trainer max_grad_norm=x",
         "max_grad_norm=x: found a word, expected such as",
     ),
+    ("train-source {one} {vec} --trainer report_to=wandb", "report_to=wandb: it is not installed"),
     ("train-source {one} {vec} --updates 0", "updates is 0; expected at least 1"),
     ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
     ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 import yaml
 from datasets import Dataset
 from transformers import TrainingArguments
+from transformers.integrations.integration_utils import get_available_reporting_integrations
 
 from hf_xst.console import console
 from hf_xst.models.base import StructuredModel
@@ -119,6 +120,12 @@ def _trainer_settings(pairs: Sequence[str]) -> dict[str, Any]:
             raise ValueError(
                 f"--trainer {name}={value}: found a word, expected such as {fields[name].default}"
             )
+    logs = found.get("report_to", "none")
+    known: Callable[[], list[str]] = get_available_reporting_integrations
+    there = {"none", "all", *known()}
+    missing = [name for name in ([logs] if isinstance(logs, str) else logs) if name not in there]
+    if missing:
+        raise ValueError(f"--trainer report_to={missing[0]}: it is not installed, or there is no such")
     return found
 
 

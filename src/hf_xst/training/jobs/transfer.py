@@ -94,10 +94,11 @@ def _check_charts(finished: Mapping[str, Any], arguments: TransferArguments) -> 
     Raises:
         ValueError: they were made anew, in another way, since then.
     """
-    if not Path(arguments.charts, PROVENANCE).exists():
+    place = Path(arguments.charts, PROVENANCE)
+    if not place.exists():
         return
-    _, provenance = load_charts(arguments.charts)
-    now = json.loads(json.dumps({key: value for key, value in provenance.items() if key != "names"}))
+    provenance = json.loads(place.read_text(encoding="utf-8"))
+    now = {key: value for key, value in provenance.items() if key != "names"}
     differing = [key for key in {**finished["charts"], **now} if finished["charts"].get(key) != now.get(key)]
     if differing:
         raise ValueError(
