@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -170,24 +170,29 @@ class ConlluSentence:
             lines[index] = "\t".join(row) + line_end(lines[index])
         return replace(self, lines=tuple(lines))
 
-    def annotated(self, columns: Mapping[str, Sequence[str | int]]) -> ConlluSentence:
+    def annotated(
+        self, columns: Mapping[str, Sequence[str | int]], *, instead_of: Collection[str] = ()
+    ) -> ConlluSentence:
         """Copy the sentence as `replaced` does; what CoNLL-U has no column for becomes attributes in MISC.
 
         Args:
             columns: name to one value for each word; a blank value is no attribute.
+            instead_of: further names of attributes that are dropped.
 
         Raises:
             ValueError: a wrong number of values, or a value that CoNLL-U cannot hold.
         """
         found = self.replaced({name: values for name, values in columns.items() if name in COLUMNS})
         others = {name: values for name, values in columns.items() if name not in COLUMNS}
-        if not others:
+        dropped = {*others, *instead_of}
+        present = [cell.split("|") for cell in found.column("misc")]
+        if not others and not any(each.partition("=")[0] in dropped for cell in present for each in cell):
             return found
         for name, values in others.items():
             self._check_count(name, len(values))
         cells = [
-            [each for each in cell.split("|") if each != BLANK and each.partition("=")[0] not in others]
-            for cell in found.column("misc")
+            [each for each in cell if each != BLANK and each.partition("=")[0] not in dropped]
+            for cell in present
         ]
         for name, values in others.items():
             for entries, value in zip(cells, values, strict=True):

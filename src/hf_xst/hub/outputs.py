@@ -57,31 +57,11 @@ class ConlluWriter:
     def sentence(self, sentence: ConlluSentence, annotation: Annotation) -> ConlluSentence:
         """Return the sentence with the annotation in it."""
         blank = [BLANK] * len(sentence.word_rows)
-        columns: dict[str, Sequence[Any]] = {
-            name: annotation.columns.get(name, blank) for name in self._columns
-        }
-        misc = self._misc(sentence, annotation)
-        if misc is not None:
-            columns["misc"] = misc
-        return sentence.replaced(columns).commented(_comments(annotation), instead_of=self._comments)
-
-    def _misc(self, sentence: ConlluSentence, annotation: Annotation) -> list[str] | None:
-        """Return the new MISC column, or None where the old one may stay."""
-        found: dict[str, Sequence[str]] = {
-            name: values for name, values in annotation.columns.items() if name not in COLUMNS
-        }
+        columns: dict[str, Any] = {**dict.fromkeys(self._columns, blank), **annotation.columns}
         for part, values in annotation.probabilities.items():
-            found[probability_key(part)] = [f"{value:.{_DIGITS}f}" for value in values]
-        present = sentence.column("misc")
-        if not found and not any(key in "|".join(present) for key in self._keys):
-            return None
-        cells = []
-        for place, cell in enumerate(present):
-            entries = [] if cell == BLANK else cell.split("|")
-            kept = [entry for entry in entries if entry.partition("=")[0] not in self._keys]
-            own = [f"{key}={values[place]}" for key, values in found.items()]
-            cells.append("|".join([*kept, *own]) or BLANK)
-        return cells
+            columns[probability_key(part)] = [f"{value:.{_DIGITS}f}" for value in values]
+        found = sentence.annotated(columns, instead_of=self._keys)
+        return found.commented(_comments(annotation), instead_of=self._comments)
 
 
 def _comments(annotation: Annotation) -> list[str]:
