@@ -29,8 +29,9 @@ TreebankSource = PathLike | Mapping[str, PathLike | Sequence[PathLike]]
 
 SPLITS = ("train", "dev", "test")
 _UD_FILE = re.compile(r"(?P<stem>[^.].*)-ud-(?P<split>train|dev|test)\.conllu(\.gz)?")
-_CODE = re.compile(r"(?P<code>[a-z]{2,3})(:(?P<names>[^/\\]+))?")
-_ASSIGNMENT = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
+# How a treebank may be written: a language's code with names, or files of parts.
+CODE = re.compile(r"(?P<code>[a-z]{2,3})(:(?P<names>[^/\\]+))?")
+ASSIGNMENT = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
 
 
 def treebank_files(
@@ -50,11 +51,11 @@ def treebank_files(
         return _named_files(source)
     roots = _existing_roots(data_roots)
     if isinstance(source, str):
-        if roots and (found := _CODE.fullmatch(source)):
+        if roots and (found := CODE.fullmatch(source)):
             return _language_files(found["code"], found["names"], roots)
         if source.startswith("UD_") and not Path(source).exists():
             return _treebank_files(source, roots)
-        if _ASSIGNMENT.fullmatch(source) and not Path(source).exists():
+        if ASSIGNMENT.fullmatch(source) and not Path(source).exists():
             return _assigned_files(source)
     path = Path(source)
     if path.is_dir():
@@ -99,7 +100,7 @@ def _named_files(source: Mapping[str, PathLike | Sequence[PathLike]]) -> SplitFi
 def _assigned_files(source: str) -> SplitFiles:
     named: dict[str, list[PathLike]] = {}
     for part in source.split(","):
-        found = _ASSIGNMENT.fullmatch(part)
+        found = ASSIGNMENT.fullmatch(part)
         if not found:
             raise ValueError(f"found {part!r} in {source!r}, expected SPLIT=PATH,SPLIT=PATH,...")
         named.setdefault(found["split"], []).append(found["path"])

@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hf_xst.data.folders import canonical_split, treebank_files
+from hf_xst.data.folders import ASSIGNMENT, CODE, canonical_split, treebank_files
 from hf_xst.data.languages import LANGUAGES
 
 _UD_FOLDER = re.compile(r"UD_(?P<language>[^-/]+)-(?P<name>[^/]+)")
 _UD_FILE = re.compile(r"(?P<code>[a-z]{2,3})_\w+-ud-(?:train|dev|test)\.conllu(?:\.gz)?")
-_CODE = re.compile(r"(?P<code>[a-z]{2,3})(?::(?P<names>[^/\\]+))?")
-_ASSIGNED = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
 _LICENCE_FILES = ("LICENSE.txt", "LICENSE", "LICENCE.txt", "README.md", "README.txt")
 _LICENCES = (
     re.compile(r"creativecommons\.org/licenses/by(?P<kind>(?:-nc|-sa|-nd)*)/(?P<version>\d\.\d)", re.I),
@@ -86,10 +84,10 @@ def named_treebanks(source: str, split: str, *, has_roots: bool = False) -> list
         split: as for `treebank_facts`.
         has_roots: whether folders of treebanks were given, so that a language's code is one.
     """
-    code = _CODE.fullmatch(source)
+    code = CODE.fullmatch(source)
     if has_roots and code:
         return _of_code(code["code"], code["names"])
-    parts = [_ASSIGNED.fullmatch(part) for part in source.split(",")]
+    parts = [ASSIGNMENT.fullmatch(part) for part in source.split(",")]
     assigned = [(canonical_split(part["split"]), part["path"]) for part in parts if part]
     name = canonical_split(split.partition("[")[0])
     paths = [path for part, path in assigned if part == name] or [path for _, path in assigned]
