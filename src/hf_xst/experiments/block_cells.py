@@ -28,7 +28,7 @@ class BlockCells(Block):
 
     @property
     def pooling(self) -> int:
-        """Version of the code that pools: since 3 the floor leaves out what scores forbid, as chains do."""
+        """Version of the code that pools: since 3 candidates that scores forbid, as chains do, are left out."""
         return 3 if self.task == "tagger" else CODE_VERSION
 
     def target(self, target: str) -> Iterator[Cell]:
@@ -209,8 +209,7 @@ class BlockCells(Block):
             target, "text", plan=plan.content, sigma=self.study.sigma, start=self.study.start
         )
         needs = self.needs(target, *learned, *added, *ranked, *self.annotator_cells(target, plan.upos))
-        version = CODE_VERSION if plan.rule == "union" else self.pooling
-        return Cell(self.cell_name(target, "charts", name), run, content, needs, version)
+        return Cell(self.cell_name(target, "charts", name), run, content, needs, self.pooling)
 
     def transferred(self, target: str, name: str, seed: int) -> Cell:
         """Train on the charts and score the target model on dev and test."""
