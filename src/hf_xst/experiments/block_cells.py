@@ -28,7 +28,7 @@ class BlockCells(Block):
 
     @property
     def pooling(self) -> int:
-        """Version of the code that pools: since 3 candidates that scores forbid, as chains do, are left out."""
+        """Version of the code that pools: since 3 it leaves out candidates that scores forbid (chains do)."""
         return 3 if self.task == "tagger" else CODE_VERSION
 
     def target(self, target: str) -> Iterator[Cell]:
