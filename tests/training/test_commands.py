@@ -575,6 +575,7 @@ ERRORS = [
         "charts are for a hf_xst_biaffine_parser, the start is a hf_xst_crf",
     ),
     ("transfer {charts} {vec} --start {here}/two", "labels that the model does not have: amod"),
+    ("transfer {charts} {vec} {start} --encoder x", "brings its own encoder: leave --encoder out"),
     ("transfer {charts} {start}", "of the text's language (one), and the start reads words by its own"),
     ("transfer {charts} {vec} {start} --sigma 0.99", "the charts hold 0.95 of the mass"),
     (

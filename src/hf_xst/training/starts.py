@@ -78,6 +78,8 @@ def starting_model(
         ValueError: the charts and the start do not fit, `--start none` lacks what it needs, or the sources
             have no mean.
     """
+    if arguments.start not in (None, NONE) and arguments.encoder is not None:
+        raise ValueError(f"--start {arguments.start} brings its own encoder: leave --encoder out")
     if arguments.start == MEAN:
         model = _mean(arguments, provenance, vectors)
     elif arguments.start not in NO_MODELS:

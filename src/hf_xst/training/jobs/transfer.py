@@ -52,6 +52,8 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
         return finished
     set_seed(arguments.seed)
     charts, provenance = load_charts(arguments.charts)
+    if arguments.epochs is not None and arguments.updates is not None:
+        say(f"--epochs {arguments.epochs} counts, --updates {arguments.updates} does not", "yellow")
     use = chart_use(provenance, arguments.best, arguments.sigma, arguments.soft)
     arguments = with_start(as_in_recipe(arguments, provenance), provenance)
     vectors = read_word_vectors(arguments)
