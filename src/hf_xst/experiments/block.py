@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .plans import Settings
 from .scoring import Place
-from .study import Settings, Study
+from .study import Study
 
 Results = Mapping[str, Any]
 GOLD = "gold"  # in place of a tagger's method

@@ -17,8 +17,9 @@ from . import scoring
 from .block import Block, Results, merged, root_of
 from .cells import CODE_VERSION, Cell
 from .heads import share_frozen
+from .plans import ChartPlan, Method
 from .scoring import Place
-from .study import SPECIAL, ChartPlan, Method
+from .study import SPECIAL
 
 LEARNED, PUBLISHED = "learned", "published"
 
