@@ -100,3 +100,7 @@ def test_the_time_to_go_is_told_from_cells_of_the_same_kind(tmp_path):
         "2 cells to make, about 0 minutes one after the other, "
         "not counting 1 cells of kinds that none was made of"
     )
+    # Results of elsewhere that are only looked at tell times as well.
+    elsewhere = Graph([cell(name) for name in names], tmp_path / "elsewhere")
+    elsewhere.restore(read_records(tmp_path), write=False)
+    assert time_to_go(elsewhere) == time_to_go(whole)

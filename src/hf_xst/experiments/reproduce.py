@@ -152,7 +152,7 @@ def show_status(graph: Graph, only: Any) -> None:
 def time_to_go(graph: Graph, only: Sequence[str] = ()) -> str:
     """Estimate the time to go, one cell after the other, from the mean time of cells of the same kind."""
     times: dict[str, list[float]] = {}
-    for name, record in read_records(graph.folder).items():
+    for name, record in {**graph.taken, **read_records(graph.folder)}.items():
         times.setdefault(kind_of_cell(name), []).append(record["seconds"])
     known = {kind: sum(seconds) / len(seconds) for kind, seconds in times.items()}
     left = graph.to_make(only)
