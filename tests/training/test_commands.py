@@ -475,6 +475,15 @@ def test_predict_text_conllu_and_streams(world, tmp_path, monkeypatch, capsysbin
     assert capsysbinary.readouterr().out == (tmp_path / "p.conllu").read_bytes()
 
 
+def test_predict_tells_of_a_text_whose_words_the_model_does_not_know(world, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("w1 uhu\nyhy\n")
+    model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
+    assert run("predict", *model, "--input", text, "--output", tmp_path / "p.conllu") == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "only 1 of 3 words of the text are in the word vectors" in told
+
+
 def test_predict_leaves_no_half_file(world, tmp_path, capsys):
     broken = tmp_path / "broken.conllu"
     broken.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n2\tw2\n\n")

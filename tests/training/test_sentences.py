@@ -178,9 +178,9 @@ def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):
 
 def test_a_text_of_which_little_is_known_is_told(capsys):
     model = model_of("tagger")
-    tell_of_unknown_words(model, gold((3, 4)))
+    tell_of_unknown_words(model, gold((3, 4))["words"])
     assert not capsys.readouterr().err
-    tell_of_unknown_words(model, Dataset.from_list([{"words": ["王芳", "住在", "w1"]}]))
+    tell_of_unknown_words(model, iter([["王芳", "住在", "w1"]]))
     assert "only 1 of 3 words of the text are in the word vectors" in capsys.readouterr().err.replace(
         "\n", " "
     )

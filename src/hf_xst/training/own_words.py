@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from datasets import Dataset
-
-from hf_xst.data import WordVectors, first
+from hf_xst.data import WordVectors
 from hf_xst.data.words import UNKNOWN
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import VectorTable
@@ -30,17 +29,17 @@ def tell_of_own_words(models: Mapping[str, StructuredModel]) -> None:
         )
 
 
-def tell_of_unknown_words(model: StructuredModel, rows: Dataset) -> None:
+def tell_of_unknown_words(model: StructuredModel, sentences: Iterable[Sequence[str]]) -> None:
     """Warn where a model that reads words by vectors knows less than half of a text's words.
 
     Args:
         model: the model.
-        rows: sentences with a column `words`, of which the first ones are looked at.
+        sentences: their words; the first sentences are looked at.
     """
     table = model.encoder.words
     if not isinstance(table, VectorTable):
         return
-    words = {word for sentence in first(rows, _LOOKED_AT)["words"] for word in sentence}
+    words = {word for sentence in islice(sentences, _LOOKED_AT) for word in sentence}
     known = sum(table.table.lookup(word) != UNKNOWN for word in words)
     if known < _KNOWN * len(words):
         say(

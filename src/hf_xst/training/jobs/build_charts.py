@@ -49,7 +49,7 @@ def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:
     recipe = RECIPES[name]
     settings = _settings(arguments, recipe)
     rows, note = _sentences(arguments, recipe, next(iter(models.values())), vectors)
-    tell_of_unknown_words(next(iter(models.values())), rows)
+    tell_of_unknown_words(next(iter(models.values())), rows["words"])
     choice = choose(arguments, recipe, models, rows)
     specs = [spec for spec in specs if spec.name in choice.names]
     models = {spec.name: models[spec.name] for spec in specs}

@@ -96,7 +96,7 @@ def _of_model(arguments: EvaluateArguments) -> Compared:
     model = ready_model(arguments.model, arguments.revision, vectors)
     gold, note = _gold(arguments, model.columns)
     rows = annotate(gold, arguments.tagger, vectors)
-    tell_of_unknown_words(model, rows)
+    tell_of_unknown_words(model, rows["words"])
     found = list(predict_rows(model, rows, batch_words=arguments.batch_words))
     return found, gold, model.columns, note, model.scheme
 

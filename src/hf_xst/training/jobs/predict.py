@@ -30,6 +30,7 @@ from ..annotation import (
 )
 from ..arguments import PredictArguments
 from ..confidence import Reading
+from ..own_words import tell_of_unknown_words
 from ..resuming import BlockFile
 from ..runs import say
 from ..sentences import read_word_vectors
@@ -167,10 +168,19 @@ def _identity(
     }
 
 
+def _blocks(
+    annotator: Annotator, sentences: _Input, advance: Callable[[int], None]
+) -> Iterator[list[Annotated]]:
+    for number, block in enumerate(annotator.blocks(sentences, annotator.row, advance)):
+        if number == 0:
+            tell_of_unknown_words(annotator.models[-1], (sentence.words for sentence, _ in block))
+        yield block
+
+
 def _to_stream(annotator: Annotator, sentences: _Input, form: Form, stream: IO[bytes]) -> None:
     counts, before = Counts(), None
     with progress("predicting", None) as advance:
-        for block in annotator.blocks(sentences, annotator.row, advance):
+        for block in _blocks(annotator, sentences, advance):
             stream.write(form(block, before).encode())
             stream.flush()
             before = block[-1][0]
@@ -187,7 +197,7 @@ def _to_file(annotator: Annotator, sentences: _Input, form: Form, file: BlockFil
     before = sentences.last
     try:
         with file, progress("predicting", None) as advance:
-            for block in annotator.blocks(sentences, annotator.row, advance):
+            for block in _blocks(annotator, sentences, advance):
                 counts.add(block)
                 counts.input_sha256 = sentences.digest.hexdigest()
                 file.add(form(block, before), asdict(counts))

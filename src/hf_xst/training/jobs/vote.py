@@ -63,7 +63,7 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     gold, note = _rows(arguments, columns)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
-    tell_of_unknown_words(next(iter(models.values())), rows)
+    tell_of_unknown_words(next(iter(models.values())), rows["words"])
     found = combined(
         sources, rows, arguments.rule, weights, arguments.floor, arguments.batch_words, grouped=grouped
     )
