@@ -9,35 +9,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import models as models  # registers the models
-from .hub import pipelines as pipelines  # registers the pipelines
+from hf_xst import models as models  # registers the models
+from hf_xst.hub import pipelines as pipelines  # registers the pipelines
 
 if TYPE_CHECKING:  # what type checkers and editors see of the names below
-    from .charts import chart_loss as chart_loss
-    from .charts import chart_quality as chart_quality
-    from .charts import learn_weights as learn_weights
-    from .charts import log_opinion_pool as log_opinion_pool
-    from .charts import pooled_chart as pooled_chart
-    from .charts import threshold as threshold
-    from .charts import union_chart as union_chart
-    from .data import load_treebank as load_treebank
-    from .data import prepare as prepare
-    from .data import read_conllu as read_conllu
-    from .data import read_unlabelled as read_unlabelled
-    from .data import read_vectors as read_vectors
-    from .data import write_conllu as write_conllu
-    from .hub.publish import push_charts as push_charts
-    from .hub.publish import push_folder as push_folder
-    from .hub.publish import push_model as push_model
-    from .models import BiaffineParser as BiaffineParser
-    from .models import BiaffineParserConfig as BiaffineParserConfig
-    from .models import CrfTagger as CrfTagger
-    from .models import CrfTaggerConfig as CrfTaggerConfig
-    from .structures import DependencyTreeCRF as DependencyTreeCRF
-    from .structures import LinearChainCRF as LinearChainCRF
-    from .training.chart_folder import load_charts as load_charts
-    from .training.supervised import SupervisedTrainer as SupervisedTrainer
-    from .training.transfer import ChartTrainer as ChartTrainer
+    from hf_xst.charts import chart_loss as chart_loss
+    from hf_xst.charts import chart_quality as chart_quality
+    from hf_xst.charts import learn_weights as learn_weights
+    from hf_xst.charts import log_opinion_pool as log_opinion_pool
+    from hf_xst.charts import pooled_chart as pooled_chart
+    from hf_xst.charts import threshold as threshold
+    from hf_xst.charts import union_chart as union_chart
+    from hf_xst.data import load_treebank as load_treebank
+    from hf_xst.data import prepare as prepare
+    from hf_xst.data import read_conllu as read_conllu
+    from hf_xst.data import read_unlabelled as read_unlabelled
+    from hf_xst.data import read_vectors as read_vectors
+    from hf_xst.data import write_conllu as write_conllu
+    from hf_xst.hub.publish import push_charts as push_charts
+    from hf_xst.hub.publish import push_folder as push_folder
+    from hf_xst.hub.publish import push_model as push_model
+    from hf_xst.models import BiaffineParser as BiaffineParser
+    from hf_xst.models import BiaffineParserConfig as BiaffineParserConfig
+    from hf_xst.models import CrfTagger as CrfTagger
+    from hf_xst.models import CrfTaggerConfig as CrfTaggerConfig
+    from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
+    from hf_xst.structures import LinearChainCRF as LinearChainCRF
+    from hf_xst.training.chart_folder import load_charts as load_charts
+    from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
+    from hf_xst.training.transfer import ChartTrainer as ChartTrainer
 
 _HOMES = {
     "BiaffineParser": "models",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from hf_xst.analysis.describe import describe, standard_charts
+from hf_xst.analysis.divergence import split_distance
+from hf_xst.analysis.quality import compare
+from hf_xst.analysis.selection import rank_correlations
+from hf_xst.analysis.statistics import (
+    Correlation,
+    Regression,
+    Spread,
+    mean_std,
+    pearson,
+    regression_line,
+    spearman,
+)
 from hf_xst.training.selection import rank_sources, select_sources
-
-from .describe import describe, standard_charts
-from .divergence import split_distance
-from .quality import compare
-from .selection import rank_correlations
-from .statistics import Correlation, Regression, Spread, mean_std, pearson, regression_line, spearman
 
 __all__ = [
     "Correlation",

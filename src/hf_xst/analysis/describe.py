@@ -9,16 +9,15 @@ from typing import Any
 from datasets import Dataset
 from torch import Tensor
 
+from hf_xst.analysis.divergence import DistanceTotals, split_distance
+from hf_xst.analysis.quality import QualityTotals, compare
+from hf_xst.analysis.selection import rank_correlations
 from hf_xst.models.base import Row
 from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.inference import BATCH_WORDS
 from hf_xst.training.opinions import SourceBatch, for_each_batch
 from hf_xst.training.selection import SourceMeasures
 from hf_xst.training.sources import SourcePool
-
-from .divergence import DistanceTotals, split_distance
-from .quality import QualityTotals, compare
-from .selection import rank_correlations
 
 
 def standard_charts(

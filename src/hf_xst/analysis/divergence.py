@@ -19,13 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hf_xst.analysis.groups import SCOPES, by_scope, counted_groups
 from hf_xst.charts import log_opinion_pool
 from hf_xst.charts.pooling import normalised_weights
 from hf_xst.numerics import logsumexp
 from hf_xst.structures.base import Structure
 from hf_xst.training.opinions import floored
-
-from .groups import SCOPES, by_scope, counted_groups
 
 TERMS = ("kl", "error", "diversity")
 

@@ -11,6 +11,10 @@ from typing import Any
 
 from rich.table import Table
 
+from hf_xst.analysis.describe import describe, standard_charts
+from hf_xst.analysis.groups import SCOPES
+from hf_xst.analysis.plots import gain_scatter, save_figure
+from hf_xst.analysis.quality import size_text
 from hf_xst.console import console
 from hf_xst.files import write_text
 from hf_xst.training.arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
@@ -18,11 +22,6 @@ from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.selection import MEASURES
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, read_weights
-
-from .describe import describe, standard_charts
-from .groups import SCOPES
-from .plots import gain_scatter, save_figure
-from .quality import size_text
 
 RESULT = "analysis.json"
 

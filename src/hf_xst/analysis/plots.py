@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from hf_xst.analysis.statistics import Regression, pearson, regression_line
 from hf_xst.charts import log_opinion_pool, threshold
 from hf_xst.extras import need
 from hf_xst.files import written_aside
 from hf_xst.numerics import safe_log
-
-from .statistics import Regression, pearson, regression_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

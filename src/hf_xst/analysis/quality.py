@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from hf_xst.analysis.groups import SCOPES, by_scope, counted_groups
 from hf_xst.charts import chart_quality, combine_quality
 from hf_xst.numerics import logsumexp, safe_log
 from hf_xst.structures.base import Structure
-
-from .groups import SCOPES, by_scope, counted_groups
 
 _RATIOS = ("precision", "recall")
 

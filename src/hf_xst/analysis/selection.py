@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from hf_xst.analysis.statistics import spearman
 from hf_xst.training.selection import MEASURES, rank_sources
-
-from .statistics import spearman
 
 
 def rank_correlations(

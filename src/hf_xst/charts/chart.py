@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from hf_xst.charts.pooling import log_opinion_pool, possible_candidates, stacked_log_marginals
 from hf_xst.structures.base import Structure
-
-from .pooling import log_opinion_pool, possible_candidates, stacked_log_marginals
 
 
 def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from torch import Tensor
 
-from .gold_groups import FEATURES, Array, GoldGroups, certainty
+from hf_xst.charts.gold_groups import FEATURES, Array, GoldGroups, certainty
 
 BIAS = "bias"
 

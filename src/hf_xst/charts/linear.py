@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from hf_xst.charts.pooling import group_weights
 from hf_xst.numerics import log_normalise, logsumexp, safe_log
-
-from .pooling import group_weights
 
 
 def linear_opinion_pool(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .gold_groups import Array, GoldGroups, Places
-from .weights import PoolProblem
+from hf_xst.charts.gold_groups import Array, GoldGroups, Places
+from hf_xst.charts.weights import PoolProblem
 
 # Sentences whose groups agree in number up to its last digit share batches.
 BUCKET = 10

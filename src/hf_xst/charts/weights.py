@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from .gold_groups import Array, GoldGroups
+from hf_xst.charts.gold_groups import Array, GoldGroups
 
 # Newton's steps end when no weight moves more than this; weights below ZERO lie on the border.
 STEP = 1e-13

@@ -19,15 +19,14 @@ from transformers import PrinterCallback, ProgressCallback, TrainingArguments, s
 
 from hf_xst.console import progress
 from hf_xst.data import ConlluSentence, WordVectors
+from hf_xst.demo.defaults import source_languages, target_language
+from hf_xst.demo.languages import generate_language
+from hf_xst.demo.settings import LanguageSettings
 from hf_xst.models.base import StructuredModel
 from hf_xst.training.jobs.train_source import KINDS
 from hf_xst.training.runs import say
 from hf_xst.training.sources import load_model
 from hf_xst.training.supervised import SupervisedTrainer
-
-from .defaults import source_languages, target_language
-from .languages import generate_language
-from .settings import LanguageSettings
 
 SENTENCES, EPOCHS, SEED = 240, 6, 1
 _SHARED: dict[str, Any] = {

@@ -11,16 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from hf_xst.console import console
+from hf_xst.demo.defaults import source_languages, target_language
+from hf_xst.demo.languages import InventedLanguage, generate_language, write_conllu
+from hf_xst.demo.settings import LanguageSettings
 from hf_xst.drawing import tree_text
 from hf_xst.experiments.cells import Graph
 from hf_xst.experiments.report import METHODS, main_scores
 from hf_xst.experiments.study import Study
 from hf_xst.training.arguments import option
 from hf_xst.training.sources import load_model
-
-from .defaults import source_languages, target_language
-from .languages import InventedLanguage, generate_language, write_conllu
-from .settings import LanguageSettings
 
 TARGET = "target"
 # Small sizes: invented languages have a few hundred words, and the demonstration shall be quick.

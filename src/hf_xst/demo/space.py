@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.data import ConlluSentence
+from hf_xst.demo.ready import ready_sources
 from hf_xst.extras import need
 from hf_xst.hub.space.app import build, launch
 from hf_xst.hub.space.desk import Desk
@@ -17,8 +18,6 @@ from hf_xst.training.arguments import VectorArguments, option
 from hf_xst.training.runs import say
 from hf_xst.training.sentences import read_word_vectors
 from hf_xst.training.sources import SourceSpec, load_sources
-
-from .ready import ready_sources
 
 
 @dataclass(kw_only=True)

@@ -10,9 +10,9 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from .arcs import Arc, Look
-from .markup import GREEN, VERMILION
-from .svg import arc_diagram
+from hf_xst.drawing.arcs import Arc, Look
+from hf_xst.drawing.markup import GREEN, VERMILION
+from hf_xst.drawing.svg import arc_diagram
 
 Candidate = tuple[int, str]
 """A head (0 for the root) and a label."""

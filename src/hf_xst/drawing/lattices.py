@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from .arcs import GAP, Look
-from .charts import ALLOWED, BEST, GOLD, MISSING, STAR, count_text
-from .legends import LABEL, draw_foot, foot_width
-from .markup import element, picture, text, tooltip
-from .script import is_right_to_left, text_width
-from .svg import WORD
+from hf_xst.drawing.arcs import GAP, Look
+from hf_xst.drawing.charts import ALLOWED, BEST, GOLD, MISSING, STAR, count_text
+from hf_xst.drawing.legends import LABEL, draw_foot, foot_width
+from hf_xst.drawing.markup import element, picture, text, tooltip
+from hf_xst.drawing.script import is_right_to_left, text_width
+from hf_xst.drawing.svg import WORD
 
 ROW = 30.0
 BOX = 20.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .arcs import GAP, Look
-from .markup import element, text
-from .script import text_width
+from hf_xst.drawing.arcs import GAP, Look
+from hf_xst.drawing.markup import element, text
+from hf_xst.drawing.script import text_width
 
 LABEL, TAG = 12.0, 11.0  # sizes of letters
 LINE = 22.0  # height of a line

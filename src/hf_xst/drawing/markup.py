@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from .script import printable
+from hf_xst.drawing.script import printable
 
 FONTS = "system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif"
 # Colours of Okabe and Ito, which people with any kind of colour vision can tell apart.

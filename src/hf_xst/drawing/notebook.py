@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from hf_xst.drawing.markup import FONTS, element, standalone
+from hf_xst.drawing.script import is_right_to_left
+from hf_xst.drawing.svg import dependency_svg
+from hf_xst.drawing.text import tree_text
 from hf_xst.files import write_text
-
-from .markup import FONTS, element, standalone
-from .script import is_right_to_left
-from .svg import dependency_svg
-from .text import tree_text
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hf_xst.drawing.charts import Candidate
+from hf_xst.drawing.tables import LEAST, heat_svg
 from hf_xst.models.crf_tagger.configuration import BOUNDARIES
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
-
-from .charts import Candidate
-from .tables import LEAST, heat_svg
 
 Columns = Mapping[str, Sequence[Any]]
 """Predicted or gold columns of a sentence as models give them: `head` and `deprel`, or one column of tags."""

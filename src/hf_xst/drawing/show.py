@@ -12,17 +12,16 @@ import torch
 
 from hf_xst.charts.storage import from_ragged, structure_triples, to_mask
 from hf_xst.data import ConlluSentence, read_conllu
+from hf_xst.drawing.markup import standalone
+from hf_xst.drawing.notebook import Drawing, html_page
+from hf_xst.drawing.opinions import Columns
+from hf_xst.drawing.views import ChartView
 from hf_xst.files import check_apart, write_text
 from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 from hf_xst.training.arguments import option
 from hf_xst.training.chart_folder import load_charts
-
-from .markup import standalone
-from .notebook import Drawing, html_page
-from .opinions import Columns
-from .views import ChartView
 
 FORMATS = {"": "text", ".txt": "text", ".svg": "svg", ".html": "html", ".htm": "html"}
 BLANK = "_"

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .arcs import Arc, Layout, Look, lay_out
-from .legends import LABEL, LINE, TAG, draw_foot, foot_width
-from .markup import BLUE, GREY, ORANGE, SKY, VERMILION, element, own_name, picture, text, tooltip
-from .script import is_right_to_left, text_width
-from .text import check_columns
+from hf_xst.drawing.arcs import Arc, Layout, Look, lay_out
+from hf_xst.drawing.legends import LABEL, LINE, TAG, draw_foot, foot_width
+from hf_xst.drawing.markup import (
+    BLUE,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    element,
+    own_name,
+    picture,
+    text,
+    tooltip,
+)
+from hf_xst.drawing.script import is_right_to_left, text_width
+from hf_xst.drawing.text import check_columns
 
 STEP = 24.0  # from one level of arcs to the next
 WORD = 16.0  # size of its letters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from .arcs import GAP
-from .charts import STAR
-from .markup import BLUE, GREEN, element, picture, text, tooltip
-from .script import is_right_to_left, text_width
+from hf_xst.drawing.arcs import GAP
+from hf_xst.drawing.charts import STAR
+from hf_xst.drawing.markup import BLUE, GREEN, element, picture, text, tooltip
+from hf_xst.drawing.script import is_right_to_left, text_width
 
 CELL = 34.0
 HEIGHT = 20.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .script import display_width, has_right_to_left, is_right_to_left, printable
+from hf_xst.drawing.script import display_width, has_right_to_left, is_right_to_left, printable
 
 _STEP = 3  # characters from one bracket to the next: the bracket itself, a line, an arrowhead
 _CORNERS = {"first": "┌", "middle": "├", "last": "└"}

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hf_xst.drawing.charts import STAR, Candidate, count_text, tree_chart_svg
+from hf_xst.drawing.lattices import chain_chart_svg
+from hf_xst.drawing.notebook import Drawing
+from hf_xst.drawing.opinions import (
+    Columns,
+    chain_candidates,
+    chain_column,
+    opinion_svg,
+    tree_candidates,
+    tree_column,
+)
+from hf_xst.drawing.script import is_right_to_left
+from hf_xst.drawing.text import isolated
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
-
-from .charts import STAR, Candidate, count_text, tree_chart_svg
-from .lattices import chain_chart_svg
-from .notebook import Drawing
-from .opinions import Columns, chain_candidates, chain_column, opinion_svg, tree_candidates, tree_column
-from .script import is_right_to_left
-from .text import isolated
 
 # A drawing of more lines is a thicket: a table says more.
 MOST_ARCS = 50

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .plans import Settings
-from .scoring import Place
-from .study import Study
+from hf_xst.experiments.plans import Settings
+from hf_xst.experiments.scoring import Place
+from hf_xst.experiments.study import Study
 
 Results = Mapping[str, Any]
 GOLD = "gold"  # in place of a tagger's method

@@ -11,14 +11,13 @@ from typing import Any
 from rich.table import Table
 
 from hf_xst.console import console
+from hf_xst.experiments.cells import Graph, read_records
+from hf_xst.experiments.lock import alone_in, began
+from hf_xst.experiments.report import write_report
+from hf_xst.experiments.report.job import about_study, read_cells
+from hf_xst.experiments.study import Study, read_study
+from hf_xst.experiments.workers import FailedCellsError, run_side_by_side
 from hf_xst.training.arguments import option, required
-
-from .cells import Graph, read_records
-from .lock import alone_in, began
-from .report import write_report
-from .report.job import about_study, read_cells
-from .study import Study, read_study
-from .workers import FailedCellsError, run_side_by_side
 
 # The kinds of cells that the report's tables are made of.
 TABLES: dict[str, tuple[str, ...]] = {

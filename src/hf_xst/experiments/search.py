@@ -18,6 +18,7 @@ from rich.table import Table
 from transformers import PrinterCallback, set_seed
 
 from hf_xst.console import console, progress
+from hf_xst.experiments.trials import PULL, RATE, Space, Trial, Trials, TrialTrainer, recorded, restarted
 from hf_xst.files import write_text
 from hf_xst.training.arguments import TransferArguments, option
 from hf_xst.training.chart_folder import load_charts
@@ -28,8 +29,6 @@ from hf_xst.training.recipes import as_in_recipe, chart_use
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.sentences import read_word_vectors
 from hf_xst.training.starts import NONE, starting_model, with_start
-
-from .trials import PULL, RATE, Space, Trial, Trials, TrialTrainer, recorded, restarted
 
 BEST = "best.yaml"
 TRIALS = "trials.json"

@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hf_xst.experiments.cells import Cell
+from hf_xst.experiments.config import read_config
+from hf_xst.experiments.plans import PUBLISHED_CHARTS, PUBLISHED_METHODS, ChartPlan, Method, Settings
 from hf_xst.files import sha256_of
 from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
 from hf_xst.training.starts import MEAN
-
-from .cells import Cell
-from .config import read_config
-from .plans import PUBLISHED_CHARTS, PUBLISHED_METHODS, ChartPlan, Method, Settings
 
 KINDS = ("parser", "tagger")
 # Kinds of charts that step size and pull may be set for apart, see `hf_xst.training.defaults`.
@@ -177,7 +176,7 @@ class Study:
 
     def cells(self) -> Iterator[Cell]:
         """Give all cells, each after those that it needs."""
-        from .block_cells import BlockCells  # they are made of a study
+        from hf_xst.experiments.block_cells import BlockCells  # they are made of a study
 
         # Taggers come before parsers, which may read their answers.
         tasks = sorted(self.tasks, reverse=True)

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from hf_xst.console import ToldError, console
-
-from .cells import Graph
+from hf_xst.experiments.cells import Graph
 
 MakeGraph = Callable[[], Graph]
 

@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardData
 
 from hf_xst.files import write_text
-from hf_xst.training.arguments import option, required
-from hf_xst.training.runs import RunFolder, say
-
-from .example import Example, example_of, read_example
-from .facts import Facts
-from .keeping import Card, folded
-from .metadata import charts_metadata, checked_languages, licence_fields, model_metadata
-from .pictures import (
+from hf_xst.hub.example import Example, example_of, read_example
+from hf_xst.hub.facts import Facts
+from hf_xst.hub.keeping import Card, folded
+from hf_xst.hub.metadata import charts_metadata, checked_languages, licence_fields, model_metadata
+from hf_xst.hub.pictures import (
     TABLE,
     TREE,
     chart_picture,
@@ -31,9 +28,11 @@ from .pictures import (
     sentence_picture,
     table_picture,
 )
-from .records import EXAMPLE, SAID, Records
-from .sections import sections_of, title_of
-from .vocabulary import Vocabulary
+from hf_xst.hub.records import EXAMPLE, SAID, Records
+from hf_xst.hub.sections import sections_of, title_of
+from hf_xst.hub.vocabulary import Vocabulary
+from hf_xst.training.arguments import option, required
+from hf_xst.training.runs import RunFolder, say
 
 README = "README.md"
 _SCORE_KEYS = ("metrics", "model-index", "model_name")

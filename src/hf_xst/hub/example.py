@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from hf_xst.data import read_conllu
 from hf_xst.data.sentence import BLANK
+from hf_xst.hub.records import Records
 from hf_xst.training.annotation import annotator_beside, load_annotator
 from hf_xst.training.sources import load_model
-
-from .records import Records
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from typing import Any
 from huggingface_hub import EvalResult
 
 from hf_xst.data.languages import LANGUAGES
-
-from .facts import BOUNDARIES, UPOS, Facts
-from .scored import Scores
+from hf_xst.hub.facts import BOUNDARIES, UPOS, Facts
+from hf_xst.hub.scored import Scores
 
 LIBRARY = "hf_xst"
 UNKNOWN = "unknown"

@@ -10,9 +10,8 @@ from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
 from hf_xst.drawing.markup import BLUE, element, picture, standalone, text
 from hf_xst.drawing.script import text_width
 from hf_xst.drawing.svg import arc_diagram
-
-from .example import INVENTED, Example
-from .facts import Facts
+from hf_xst.hub.example import INVENTED, Example
+from hf_xst.hub.facts import Facts
 
 TREE, TABLE = "tree.svg", "table.svg"
 _SIZE, _LINE, _GAP, _BAR = 13.0, 26.0, 16.0, 180.0

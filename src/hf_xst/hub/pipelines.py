@@ -23,6 +23,9 @@ from transformers.pipelines.base import Pipeline
 from hf_xst.data import ConlluSentence, WordVectors, read_vectors
 from hf_xst.data.conllu import conllu_texts
 from hf_xst.data.segmentation import segment
+from hf_xst.hub.inputs import Given, given, is_single, several
+from hf_xst.hub.interop import nltk_brackets, nltk_graph, nltk_tags, nltk_tree, spacy_doc
+from hf_xst.hub.outputs import ConlluWriter, as_dict, check_parses, drawing
 from hf_xst.models import BiaffineParser, CrfTagger
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import VectorTable
@@ -38,10 +41,6 @@ from hf_xst.training.annotation import (
 )
 from hf_xst.training.confidence import Reading
 from hf_xst.training.sources import load_model
-
-from .inputs import Given, given, is_single, several
-from .interop import nltk_brackets, nltk_graph, nltk_tags, nltk_tree, spacy_doc
-from .outputs import ConlluWriter, as_dict, check_parses, drawing
 
 _READ = ("segmenter", "is_split_into_words")
 _READING = {"decoding": "rule", "confidence": "confidence", "kbest": "kbest"}
@@ -234,7 +233,7 @@ class StructuredPipeline(Pipeline):
         Raises:
             ValueError: something private would go, or the Hub refuses; in one line.
         """
-        from .publish import push_model  # nothing of it is needed to annotate
+        from hf_xst.hub.publish import push_model  # nothing of it is needed to annotate
 
         return push_model(self, repo_id, **options)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from hf_xst.hub.outputs import FORMS
 from hf_xst.training.annotation import Annotator, Form
 from hf_xst.training.arguments import PredictArguments as PredictArguments
 from hf_xst.training.jobs.predict import predict as write_predictions
-
-from .outputs import FORMS
 
 
 def predict(arguments: PredictArguments) -> None:

@@ -21,19 +21,18 @@ from huggingface_hub.errors import (
 from huggingface_hub.repocard import RepoCard
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
+from hf_xst.hub.chart_columns import spell_out
+from hf_xst.hub.keeping import Card
+from hf_xst.hub.parcel import CARD, Parcel, gathered, packed
+from hf_xst.hub.privacy import Secrets, find_leaks
+from hf_xst.hub.training_text import training_sentences
+from hf_xst.hub.upload import Destination, resolved, upload
+from hf_xst.hub.vocabulary import Vocabulary, keep_public_words
 from hf_xst.models.vector_table import WORDS_FILE
 from hf_xst.remote import HUB_ERRORS, reason
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
 from hf_xst.training.chart_folder import PROVENANCE, write_provenance
 from hf_xst.training.runs import say
-
-from .chart_columns import spell_out
-from .keeping import Card
-from .parcel import CARD, Parcel, gathered, packed
-from .privacy import Secrets, find_leaks
-from .training_text import training_sentences
-from .upload import Destination, resolved, upload
-from .vocabulary import Vocabulary, keep_public_words
 
 _SHOWN_LEAKS = 5
 
@@ -211,7 +210,7 @@ def _words_chosen(aside: Path, choices: Choices) -> list[str]:
 
 def _with_card(aside: Path, destination: Destination, choices: Choices) -> None:
     """Render the card; what people have written into it stays: here, or, where none is here, on the Hub."""
-    from .card import write_card
+    from hf_xst.hub.card import write_card
 
     there = None if choices.dry_run else _card_there(destination)
     if there is not None and not (aside / CARD).exists():

@@ -7,10 +7,9 @@ from typing import Literal
 
 from huggingface_hub import CommitInfo
 
+from hf_xst.hub.publish import Choices, push_folder
+from hf_xst.hub.upload import Destination
 from hf_xst.training.arguments import option, required
-
-from .publish import Choices, push_folder
-from .upload import Destination
 
 
 @dataclass(kw_only=True)

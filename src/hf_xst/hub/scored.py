@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks
-
-from .records import Records
+from hf_xst.hub.records import Records
 
 Treebanks = tuple[TreebankFacts, ...]
 # By the key of the score: its id on the Hub, and what it is called.

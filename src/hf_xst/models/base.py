@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel
 
+from hf_xst.models.coarse_tags import CoarseTags
+from hf_xst.models.configuration import StructuredConfig
+from hf_xst.models.labelled import Labelled, Row
+from hf_xst.models.output import StructuredOutput as StructuredOutput
+from hf_xst.models.readable import ReadableCandidates
+from hf_xst.models.word_model import WordModel
 from hf_xst.structures.base import Structure
-
-from .coarse_tags import CoarseTags
-from .configuration import StructuredConfig
-from .labelled import Labelled, Row
-from .output import StructuredOutput as StructuredOutput
-from .readable import ReadableCandidates
-from .word_model import WordModel
 
 __all__ = ["Row", "StructuredModel", "StructuredOutput", "register"]
 

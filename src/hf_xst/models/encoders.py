@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .attention import DistanceAwareTransformer
-from .configuration import StructuredConfig
-from .pretrained_words import PretrainedWords
-from .vector_table import VectorTable
+from hf_xst.models.attention import DistanceAwareTransformer
+from hf_xst.models.configuration import StructuredConfig
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.vector_table import VectorTable
 
 Features = dict[str, Tensor]
 

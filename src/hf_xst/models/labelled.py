@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from .configuration import StructuredConfig
+from hf_xst.models.configuration import StructuredConfig
 
 Row = Mapping[str, Any]
 _BLANK = "_"

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from hf_xst.data.vectors import WordVectors
 from hf_xst.data.words import WordTable
-
-from .configuration import StructuredConfig
+from hf_xst.models.configuration import StructuredConfig
 
 WORDS_FILE = "words.json"
 

@@ -16,11 +16,10 @@ from transformers.utils import CONFIG_NAME
 from hf_xst.data import ConlluSentence, WordVectors
 from hf_xst.models.base import Row, StructuredModel
 from hf_xst.remote import file_if_there
-
-from .confidence import Columns, Finding, Ranked, Reading, findings
-from .frozen import shared_encoders
-from .inference import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
-from .sources import ready_model, weights_digest
+from hf_xst.training.confidence import Columns, Finding, Ranked, Reading, findings
+from hf_xst.training.frozen import shared_encoders
+from hf_xst.training.inference import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
+from hf_xst.training.sources import ready_model, weights_digest
 
 Item = TypeVar("Item")
 TooLong = Literal["skip", "error"]

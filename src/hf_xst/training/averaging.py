@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from hf_xst.models.base import StructuredModel
-
-from .runs import say
-from .sources import joint_names, weights_digest
+from hf_xst.training.runs import say
+from hf_xst.training.sources import joint_names, weights_digest
 
 LEAST_COSINE = 0.5
 """Below this, two models' parameters have no more in common than those that were initialised apart."""

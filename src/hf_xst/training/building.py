@@ -16,12 +16,11 @@ from hf_xst.console import progress
 from hf_xst.data.layout import rows_to_dataset
 from hf_xst.files import write_text, written_aside
 from hf_xst.models.base import Row
-
-from .chart_settings import ChartSettings
-from .inference import in_batches
-from .opinions import SourceBatch
-from .sentences import content_hash
-from .sources import SourcePool
+from hf_xst.training.chart_settings import ChartSettings
+from hf_xst.training.inference import in_batches
+from hf_xst.training.opinions import SourceBatch
+from hf_xst.training.sentences import content_hash
+from hf_xst.training.sources import SourcePool
 
 SHARD = 1000
 STATE_FILE = "run/building.json"

@@ -13,8 +13,7 @@ from huggingface_hub import snapshot_download
 from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.files import write_text
 from hf_xst.remote import HUB_ERRORS, located, reason
-
-from .runs import CHARTS
+from hf_xst.training.runs import CHARTS
 
 PROVENANCE = CHARTS
 DATA = "data"

@@ -9,18 +9,17 @@ from datasets import Dataset
 
 from hf_xst.data import first
 from hf_xst.models.base import StructuredModel
-
-from .arguments import BuildChartsArguments
-from .recipes import AGREEMENT, Recipe
-from .runs import say
-from .selection import (
+from hf_xst.training.arguments import BuildChartsArguments
+from hf_xst.training.recipes import AGREEMENT, Recipe
+from hf_xst.training.runs import say
+from hf_xst.training.selection import (
     SELECTION_SENTENCES,
     agreement_weights,
     measure_sources,
     rank_sources,
     select_sources,
 )
-from .sources import SourcePool
+from hf_xst.training.sources import SourcePool
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from torch import Tensor
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.storage import from_ragged, narrowed, stored_log_probs, structure_triples, words_hash
 from hf_xst.models.base import Row, StructuredModel
-
-from .frozen import WordStates
+from hf_xst.training.frozen import WordStates
 
 Bests = Literal["sources", "pool", "none"]
 # A row that only fills a last batch up carries this column with the value true and weighs nothing.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .recipes import PUBLISHED_RECIPE, RECOMMENDED
+from hf_xst.training.recipes import PUBLISHED_RECIPE, RECOMMENDED
 
 
 @dataclass(frozen=True)

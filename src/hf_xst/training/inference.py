@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import torch
 
 from hf_xst.models.base import Row, StructuredModel, StructuredOutput
-
-from .collation import Collator
-from .frozen import WordStates
+from hf_xst.training.collation import Collator
+from hf_xst.training.frozen import WordStates
 
 Result = TypeVar("Result")
 # Sentences that are sorted by length at a time; results wait in memory for at most so many.

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from .runs import NOT_SCORES, say
+from hf_xst.training.runs import NOT_SCORES, say
 
 
 class LogLines(TrainerCallback):

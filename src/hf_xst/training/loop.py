@@ -18,13 +18,12 @@ from transformers.integrations.integration_utils import get_available_reporting_
 
 from hf_xst.console import console
 from hf_xst.models.base import StructuredModel
-
-from .arguments import LoopArguments
-from .frozen import FrozenStates
-from .runs import RunFolder, say
-from .sentences import content_hash
-from .sources import weights_digest
-from .trainer import StructuredTrainer
+from hf_xst.training.arguments import LoopArguments
+from hf_xst.training.frozen import FrozenStates
+from hf_xst.training.runs import RunFolder, say
+from hf_xst.training.sentences import content_hash
+from hf_xst.training.sources import weights_digest
+from hf_xst.training.trainer import StructuredTrainer
 
 DEFAULT_BATCH = 80
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")

@@ -17,10 +17,9 @@ from hf_xst.console import progress
 from hf_xst.models.base import Row
 from hf_xst.numerics import log_normalise, safe_log
 from hf_xst.structures.base import Structure
-
-from .chart_settings import ChartSettings
-from .inference import in_batches
-from .sources import SourcePool
+from hf_xst.training.chart_settings import ChartSettings
+from hf_xst.training.inference import in_batches
+from hf_xst.training.sources import SourcePool
 
 
 @dataclass(frozen=True)

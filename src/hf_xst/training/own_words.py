@@ -10,8 +10,7 @@ from hf_xst.data import WordVectors
 from hf_xst.data.words import UNKNOWN
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import VectorTable
-
-from .runs import say
+from hf_xst.training.runs import say
 
 # Of so many sentences; a model that knows less than this share of their words reads little but positions.
 _LOOKED_AT, _KNOWN = 500, 0.5

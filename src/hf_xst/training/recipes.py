@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from .arguments import TransferArguments
-from .collation import Bests, ChartUse
+from hf_xst.training.arguments import TransferArguments
+from hf_xst.training.collation import Bests, ChartUse
 
 Arguments = TypeVar("Arguments", bound=TransferArguments)
 AGREEMENT, UNIFORM = "agreement", "uniform"  # in place of a file of weights

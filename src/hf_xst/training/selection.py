@@ -18,10 +18,9 @@ from torch import Tensor
 from hf_xst.charts import log_opinion_pool
 from hf_xst.charts.chart import candidates_mask
 from hf_xst.models.base import Row
-
-from .inference import BATCH_WORDS
-from .opinions import SourceBatch, floored, for_each_batch
-from .sources import SourcePool
+from hf_xst.training.inference import BATCH_WORDS
+from hf_xst.training.opinions import SourceBatch, floored, for_each_batch
+from hf_xst.training.sources import SourcePool
 
 MEASURES = {"agreement": 1, "divergence": -1, "entropy": -1, "chart_size": -1}
 """The label-free measures, and whether more (1) or less (-1) of them speaks for a source."""

@@ -21,12 +21,11 @@ from hf_xst.data import (
 )
 from hf_xst.data.folders import canonical_split
 from hf_xst.data.sentence import BLANK
-
-from .annotation import load_annotator as load_annotator
-from .annotation import model_identity
-from .arguments import TextArguments, VectorArguments
-from .inference import WINDOW, predict_rows
-from .trainer import GOLD
+from hf_xst.training.annotation import load_annotator as load_annotator
+from hf_xst.training.annotation import model_identity
+from hf_xst.training.arguments import TextArguments, VectorArguments
+from hf_xst.training.inference import WINDOW, predict_rows
+from hf_xst.training.trainer import GOLD
 
 _ALWAYS = frozenset(prepared_features(gold=False))
 _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")

@@ -22,10 +22,9 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.vector_table import VectorTable
 from hf_xst.remote import located, reason
 from hf_xst.structures.base import Structure
-
-from .frozen import WordStates, shared_encoders
-from .inference import run_rows
-from .own_words import tell_of_own_words
+from hf_xst.training.frozen import WordStates, shared_encoders
+from hf_xst.training.inference import run_rows
+from hf_xst.training.own_words import tell_of_own_words
 
 _SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>[^=]+)")
 

@@ -13,13 +13,12 @@ from datasets import Dataset
 
 from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
-
-from .arguments import TransferArguments
-from .averaging import mean_of_models
-from .fresh import fresh_model
-from .own_words import same_words
-from .runs import say
-from .sources import SourceSpec, load_model
+from hf_xst.training.arguments import TransferArguments
+from hf_xst.training.averaging import mean_of_models
+from hf_xst.training.fresh import fresh_model
+from hf_xst.training.own_words import same_words
+from hf_xst.training.runs import say
+from hf_xst.training.sources import SourceSpec, load_model
 
 NONE, MEAN = "none", "mean"
 NO_MODELS = (None, NONE, MEAN)

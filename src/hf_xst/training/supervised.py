@@ -10,10 +10,9 @@ from torch import Tensor
 from transformers import TrainingArguments
 
 from hf_xst.models.base import StructuredModel, StructuredOutput
-
-from .collation import Collator
-from .frozen import FrozenStates
-from .trainer import StructuredTrainer
+from hf_xst.training.collation import Collator
+from hf_xst.training.frozen import FrozenStates
+from hf_xst.training.trainer import StructuredTrainer
 
 
 class SupervisedTrainer(StructuredTrainer):

@@ -17,11 +17,10 @@ from hf_xst.charts import chart_loss, soft_loss
 from hf_xst.charts.storage import to_log_probs, to_mask
 from hf_xst.models.base import StructuredModel, StructuredOutput
 from hf_xst.structures.base import Structure
-
-from .collation import ChartCollator, ChartUse, Collator
-from .frozen import FrozenStates
-from .pull import StartPull
-from .trainer import StructuredTrainer
+from hf_xst.training.collation import ChartCollator, ChartUse, Collator
+from hf_xst.training.frozen import FrozenStates
+from hf_xst.training.pull import StartPull
+from hf_xst.training.trainer import StructuredTrainer
 
 # So many sentences whose charts are empty are named.
 NAMED = 10

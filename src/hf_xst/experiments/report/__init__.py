@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reading import METHODS, main_scores
-from .write import write_report
+from hf_xst.experiments.report.reading import METHODS, main_scores
+from hf_xst.experiments.report.write import write_report
 
 __all__ = ["METHODS", "main_scores", "write_report"]

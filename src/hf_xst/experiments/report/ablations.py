@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .grid import Grid
-from .reading import TRAINED_POOL, VOTE, Block, Results, method_title
-from .table import Column, Marks, Table, row
+from hf_xst.experiments.report.grid import Grid
+from hf_xst.experiments.report.reading import TRAINED_POOL, VOTE, Block, Results, method_title
+from hf_xst.experiments.report.table import Column, Marks, Table, row
 
 # Of a cell's settings, those that are a method's own.
 _METHOD = ("fresh", "start", "upos", "model")

@@ -8,11 +8,10 @@ from typing import Any
 
 from hf_xst.analysis.groups import SCOPES
 from hf_xst.analysis.statistics import pearson
-
-from ..published import published
-from .grid import less
-from .reading import TRAINED_POOL, UNION, VOTE, Block, Results
-from .table import SIZE, Cell, Column, Marks, Table, row
+from hf_xst.experiments.published import published
+from hf_xst.experiments.report.grid import less
+from hf_xst.experiments.report.reading import TRAINED_POOL, UNION, VOTE, Block, Results
+from hf_xst.experiments.report.table import SIZE, Cell, Column, Marks, Table, row
 
 KINDS = {"union": "PPTX", "pool": "pooled", "pool learned": "pooled, learned weights"}
 TERMS = {"kl": "KL", "error": "error", "diversity": "diversity"}

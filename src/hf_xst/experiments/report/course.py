@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .ablations import Series
-from .grid import mean_of
-from .reading import RECIPE, TRAINED_POOL, UNION, Block, Results, method_title
-from .table import Cell, Column, Marks, Table, row
+from hf_xst.experiments.report.ablations import Series
+from hf_xst.experiments.report.grid import mean_of
+from hf_xst.experiments.report.reading import RECIPE, TRAINED_POOL, UNION, Block, Results, method_title
+from hf_xst.experiments.report.table import Cell, Column, Marks, Table, row
 
 CURVES = (UNION, TRAINED_POOL, "transferred/learned", RECIPE)
 

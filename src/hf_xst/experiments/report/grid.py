@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..published import published
-from .reading import MAIN_METHODS, Block, Results, group_of, summed_up
-from .table import Cell
+from hf_xst.experiments.published import published
+from hf_xst.experiments.report.reading import MAIN_METHODS, Block, Results, group_of, summed_up
+from hf_xst.experiments.report.table import Cell
 
 TRAINED = tuple(method for method in MAIN_METHODS if method.startswith("transferred/"))
 Scores = Mapping[str, Cell]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from .page import Page, Section
-from .pictures import Picture
-from .table import Cell, Column, Row, Table
+from hf_xst.experiments.report.page import Page, Section
+from hf_xst.experiments.report.pictures import Picture
+from hf_xst.experiments.report.table import Cell, Column, Row, Table
 
 STYLE = """
 :root { color-scheme: light dark;

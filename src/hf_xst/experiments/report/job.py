@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from hf_xst.console import console
+from hf_xst.experiments.cells import read_records
+from hf_xst.experiments.config import config_text
+from hf_xst.experiments.report.reading import Records
+from hf_xst.experiments.report.write import RESULTS, write_report
+from hf_xst.experiments.study import read_study
 from hf_xst.training.arguments import option, required
-
-from ..cells import read_records
-from ..config import config_text
-from ..study import read_study
-from .reading import Records
-from .write import RESULTS, write_report
 
 
 @dataclass(kw_only=True)

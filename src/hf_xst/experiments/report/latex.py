@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .table import Cell, Column, Row, Table
+from hf_xst.experiments.report.table import Cell, Column, Row, Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

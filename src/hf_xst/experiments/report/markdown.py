@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from .page import Page
-from .pictures import Picture
-from .table import Cell, Column, Row, Table
+from hf_xst.experiments.report.page import Page
+from hf_xst.experiments.report.pictures import Picture
+from hf_xst.experiments.report.table import Cell, Column, Row, Table
 
 
 def page_markdown(page: Page, drawn: Collection[str], missing: str) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.analysis.groups import SCOPES
-
-from .ablations import ablation_tables
-from .charts import correlation_table, distance_table, quality_table, size_table
-from .course import curve_table, time_table
-from .pictures import (
+from hf_xst.experiments.report.ablations import ablation_tables
+from hf_xst.experiments.report.charts import correlation_table, distance_table, quality_table, size_table
+from hf_xst.experiments.report.course import curve_table, time_table
+from hf_xst.experiments.report.pictures import (
     Picture,
     ablation_pictures,
     curve_pictures,
@@ -20,12 +19,18 @@ from .pictures import (
     distance_pictures,
     pool_picture,
 )
-from .reading import Results
-from .scores import METHODS_TOLD, full_table, other_table
-from .searches import search_table
-from .sources import comparator_table, direct_table, selection_table, source_table, weight_table
-from .summaries import average_table, difference_table, encoder_table, win_table
-from .table import Marks, Table
+from hf_xst.experiments.report.reading import Results
+from hf_xst.experiments.report.scores import METHODS_TOLD, full_table, other_table
+from hf_xst.experiments.report.searches import search_table
+from hf_xst.experiments.report.sources import (
+    comparator_table,
+    direct_table,
+    selection_table,
+    source_table,
+    weight_table,
+)
+from hf_xst.experiments.report.summaries import average_table, difference_table, encoder_table, win_table
+from hf_xst.experiments.report.table import Marks, Table
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from hf_xst.analysis.statistics import mean_std
 from hf_xst.data.languages import DISTANT, LANGUAGES, NEARBY, SOURCES
+from hf_xst.experiments.report.table import Cell
 from hf_xst.metrics import MAIN_SCORES, main_score
-
-from .table import Cell
 
 Record = Mapping[str, Any]
 Records = Mapping[str, Record]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..published import published
-from .grid import Grid, Scores, less, papers_targets, published_score
-from .reading import MAIN_METHODS, Block, Results, group_of, language_name, method_title
-from .table import Cell, Column, Marks, Row, Table, row
+from hf_xst.experiments.published import published
+from hf_xst.experiments.report.grid import Grid, Scores, less, papers_targets, published_score
+from hf_xst.experiments.report.reading import (
+    MAIN_METHODS,
+    Block,
+    Results,
+    group_of,
+    language_name,
+    method_title,
+)
+from hf_xst.experiments.report.table import Cell, Column, Marks, Row, Table, row
 
 PARTS_TITLES = {"test": "test files", "dev": "development files"}
 METHODS_TOLD = (

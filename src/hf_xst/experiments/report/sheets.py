@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from .table import SIZE, Cell, Column, Row, Table
+from hf_xst.experiments.report.table import SIZE, Cell, Column, Row, Table
 
 
 def table_csv(table: Table) -> str:

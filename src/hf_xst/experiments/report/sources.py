@@ -7,12 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_xst.analysis import rank_correlations
+from hf_xst.experiments.published import published
+from hf_xst.experiments.report.grid import Grid, mean_of
+from hf_xst.experiments.report.reading import (
+    MAIN_METHODS,
+    POOL,
+    RECIPE,
+    TRAINED_POOL,
+    VOTE,
+    Block,
+    Results,
+    method_title,
+    score_of,
+)
+from hf_xst.experiments.report.table import Cell, Column, Marks, Table, row
 from hf_xst.training.selection import MEASURES
-
-from ..published import published
-from .grid import Grid, mean_of
-from .reading import MAIN_METHODS, POOL, RECIPE, TRAINED_POOL, VOTE, Block, Results, method_title, score_of
-from .table import Cell, Column, Marks, Table, row
 
 NLL = ("uniform", "learned", "published", "grouped")
 BASES = (VOTE, POOL, TRAINED_POOL, RECIPE)

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from ..published import published
-from .grid import TRAINED, Grid, Scores, less, papers_targets, published_score, whole_groups
-from .reading import MAIN_METHODS, POOL, TRAINED_POOL, UNION, VOTE, Block, Results, group_of, method_title
-from .table import Column, Marks, Table, row
+from hf_xst.experiments.published import published
+from hf_xst.experiments.report.grid import (
+    TRAINED,
+    Grid,
+    Scores,
+    less,
+    papers_targets,
+    published_score,
+    whole_groups,
+)
+from hf_xst.experiments.report.reading import (
+    MAIN_METHODS,
+    POOL,
+    TRAINED_POOL,
+    UNION,
+    VOTE,
+    Block,
+    Results,
+    group_of,
+    method_title,
+)
+from hf_xst.experiments.report.table import Column, Marks, Table, row
 
 
 def average_table(results: Results) -> Table:

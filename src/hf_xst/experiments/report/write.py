@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hf_xst.experiments.report.html import page_html
+from hf_xst.experiments.report.latex import table_latex
+from hf_xst.experiments.report.markdown import page_markdown
+from hf_xst.experiments.report.page import make_page
+from hf_xst.experiments.report.pictures import draw_all
+from hf_xst.experiments.report.reading import Records, Results
+from hf_xst.experiments.report.sheets import table_csv
 from hf_xst.files import write_text
-
-from .html import page_html
-from .latex import table_latex
-from .markdown import page_markdown
-from .page import make_page
-from .pictures import draw_all
-from .reading import Records, Results
-from .sheets import table_csv
 
 RESULTS = "results.json"
 # Folders of an absolute path: file names alone are left where it is not known what is below the data folder.

@@ -10,9 +10,8 @@ from typing import Any
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.drawing.script import is_right_to_left
 from hf_xst.extras import need
-
-from .desk import TITLES, Desk
-from .sentences import typed_sentence, uploaded_sentences
+from hf_xst.hub.space.desk import TITLES, Desk
+from hf_xst.hub.space.sentences import typed_sentence, uploaded_sentences
 
 TITLE = "Structures from other people's models"
 ABOUT = (

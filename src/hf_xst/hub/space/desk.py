@@ -15,9 +15,8 @@ from hf_xst.drawing.opinions import opinion_svg
 from hf_xst.drawing.script import is_right_to_left
 from hf_xst.drawing.svg import arc_diagram
 from hf_xst.drawing.text import isolated
-
-from .sentences import gold_of, upos_of
-from .steps import Reading, Steps, Workbench, steps
+from hf_xst.hub.space.sentences import gold_of, upos_of
+from hf_xst.hub.space.steps import Reading, Steps, Workbench, steps
 
 TITLES = {"parser": "dependency tree", "tagger": "tags"}
 

@@ -10,10 +10,9 @@ import yaml
 from huggingface_hub import CommitOperationAdd, HfApi
 
 from hf_xst.extras import need
+from hf_xst.hub.space.app import ABOUT, TITLE
 from hf_xst.remote import HUB_ERRORS, reason
 from hf_xst.training.sources import SourceSpec
-
-from .app import ABOUT, TITLE
 
 APP = '''\
 """The method step by step; made by `hf-xst space --push`."""

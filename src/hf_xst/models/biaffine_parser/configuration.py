@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..configuration import StructuredConfig, check_choice
+from hf_xst.models.configuration import StructuredConfig, check_choice
 
 
 class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]

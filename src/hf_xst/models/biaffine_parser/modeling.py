@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hf_xst.models.base import Row, StructuredModel, StructuredOutput
+from hf_xst.models.biaffine_parser.configuration import BiaffineParserConfig
+from hf_xst.models.precision import at_least_single
+from hf_xst.models.readable import Readable
 from hf_xst.structures import DependencyTreeCRF
-
-from ..base import Row, StructuredModel, StructuredOutput
-from ..precision import at_least_single
-from ..readable import Readable
-from .configuration import BiaffineParserConfig
 
 
 class BiaffineScorer(nn.Module):

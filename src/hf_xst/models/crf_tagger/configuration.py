@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hf_xst.data.bio import check_bio
-
-from ..configuration import StructuredConfig, check_choice
+from hf_xst.models.configuration import StructuredConfig, check_choice
 
 BOUNDARIES = ("<s>", "</s>")
 SCHEMES = ("bio",)

@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from hf_xst.data.bio import bio_alphabet, to_bio
+from hf_xst.models.base import Row, StructuredModel, StructuredOutput
+from hf_xst.models.crf_tagger.configuration import BOUNDARIES, CrfTaggerConfig
+from hf_xst.models.crf_tagger.transitions import bio_pairs
+from hf_xst.models.precision import at_least_single
+from hf_xst.models.readable import Readable
 from hf_xst.structures import LinearChainCRF
-
-from ..base import Row, StructuredModel, StructuredOutput
-from ..precision import at_least_single
-from ..readable import Readable
-from .configuration import BOUNDARIES, CrfTaggerConfig
-from .transitions import bio_pairs
 
 
 class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]

@@ -13,19 +13,25 @@ from hf_xst.charts.storage import FORMAT_VERSION
 from hf_xst.data import WordVectors
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.models.base import StructuredModel
-
-from ..arguments import BuildChartsArguments
-from ..averaging import have_mean
-from ..building import BuildCounts, ChartMaker, build_shards
-from ..chart_folder import write_provenance
-from ..chart_settings import ChartSettings
-from ..choosing import choose
-from ..defaults import default_recipe, target_length
-from ..own_words import tell_of_unknown_words
-from ..recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
-from ..runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
-from ..sentences import annotate, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, joint_names, load_sources, read_weights, weights_digest
+from hf_xst.training.arguments import BuildChartsArguments
+from hf_xst.training.averaging import have_mean
+from hf_xst.training.building import BuildCounts, ChartMaker, build_shards
+from hf_xst.training.chart_folder import write_provenance
+from hf_xst.training.chart_settings import ChartSettings
+from hf_xst.training.choosing import choose
+from hf_xst.training.defaults import default_recipe, target_length
+from hf_xst.training.own_words import tell_of_unknown_words
+from hf_xst.training.recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
+from hf_xst.training.runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
+from hf_xst.training.sentences import annotate, read_word_vectors, unlabelled_rows
+from hf_xst.training.sources import (
+    SourcePool,
+    SourceSpec,
+    joint_names,
+    load_sources,
+    read_weights,
+    weights_digest,
+)
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
-
-from ..arguments import EvaluateArguments
-from ..inference import predict_rows
-from ..own_words import tell_of_unknown_words
-from ..runs import RunFolder, check_one_process, check_output, say, summary
-from ..sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
-from ..sources import ready_model
+from hf_xst.training.arguments import EvaluateArguments
+from hf_xst.training.inference import predict_rows
+from hf_xst.training.own_words import tell_of_unknown_words
+from hf_xst.training.runs import RunFolder, check_one_process, check_output, say, summary
+from hf_xst.training.sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
+from hf_xst.training.sources import ready_model
 
 
 def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:

@@ -20,13 +20,12 @@ from hf_xst.charts.weights import best_weights
 from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
-
-from ..arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
-from ..defaults import target_length
-from ..inference import BATCH_WORDS, length_batches
-from ..runs import RESULTS, RunFolder, check_output, say
-from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import SourcePool, SourceSpec, load_sources, write_weights
+from hf_xst.training.arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
+from hf_xst.training.defaults import target_length
+from hf_xst.training.inference import BATCH_WORDS, length_batches
+from hf_xst.training.runs import RESULTS, RunFolder, check_output, say
+from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, write_weights
 
 WEIGHTS_FILE = "weights.yaml"
 GROUPED_FILE = "grouped_weights.json"

@@ -17,8 +17,7 @@ from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
 from hf_xst.files import check_apart
 from hf_xst.models.base import StructuredModel
 from hf_xst.remote import located
-
-from ..annotation import (
+from hf_xst.training.annotation import (
     BLOCK,
     Annotated,
     AnnotationSettings,
@@ -28,13 +27,13 @@ from ..annotation import (
     load_annotator,
     model_identity,
 )
-from ..arguments import PredictArguments
-from ..confidence import Reading
-from ..own_words import tell_of_unknown_words
-from ..resuming import BlockFile
-from ..runs import say
-from ..sentences import read_word_vectors
-from ..sources import ready_model
+from hf_xst.training.arguments import PredictArguments
+from hf_xst.training.confidence import Reading
+from hf_xst.training.own_words import tell_of_unknown_words
+from hf_xst.training.resuming import BlockFile
+from hf_xst.training.runs import say
+from hf_xst.training.sentences import read_word_vectors
+from hf_xst.training.sources import ready_model
 
 STREAM, NO_ANNOTATOR = "-", "none"
 _NAMED = 3

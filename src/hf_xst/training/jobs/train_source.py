@@ -16,12 +16,11 @@ from hf_xst.models import BiaffineParser, BiaffineParserConfig, CrfTagger, CrfTa
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.remote import located
-
-from ..arguments import TrainSourceArguments
-from ..defaults import SOURCE_LEARNING_RATE
-from ..loop import kept_states, key_values, train_and_save, training_arguments
-from ..runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
-from ..sentences import (
+from hf_xst.training.arguments import TrainSourceArguments
+from hf_xst.training.defaults import SOURCE_LEARNING_RATE
+from hf_xst.training.loop import kept_states, key_values, train_and_save, training_arguments
+from hf_xst.training.runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
+from hf_xst.training.sentences import (
     annotate,
     has_split,
     labelled_rows,
@@ -31,8 +30,8 @@ from ..sentences import (
     some,
     split_of,
 )
-from ..sources import SourceSpec, load_model, weights_digest
-from ..supervised import SupervisedTrainer
+from hf_xst.training.sources import SourceSpec, load_model, weights_digest
+from hf_xst.training.supervised import SupervisedTrainer
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
     "parser": (BiaffineParser, BiaffineParserConfig),

@@ -14,18 +14,17 @@ from transformers import TrainingArguments, set_seed
 from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
 from hf_xst.remote import located
-
-from ..arguments import TransferArguments
-from ..chart_folder import PROVENANCE, load_charts
-from ..collation import ChartUse
-from ..defaults import kind_of, published
-from ..loop import kept_states, train_and_save, training_arguments
-from ..recipes import RECIPES, as_in_recipe, chart_use, recipe_of
-from ..runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
-from ..sentences import annotate, gold_rows, read_word_vectors
-from ..sources import SourceSpec
-from ..starts import NO_MODELS, NONE, starting_model, with_start
-from ..transfer import ChartTrainer
+from hf_xst.training.arguments import TransferArguments
+from hf_xst.training.chart_folder import PROVENANCE, load_charts
+from hf_xst.training.collation import ChartUse
+from hf_xst.training.defaults import kind_of, published
+from hf_xst.training.loop import kept_states, train_and_save, training_arguments
+from hf_xst.training.recipes import RECIPES, as_in_recipe, chart_use, recipe_of
+from hf_xst.training.runs import MODEL, RESULTS, RunFolder, check_output, say, say_if_alone, summary
+from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
+from hf_xst.training.sources import SourceSpec
+from hf_xst.training.starts import NO_MODELS, NONE, starting_model, with_start
+from hf_xst.training.transfer import ChartTrainer
 
 
 def transfer(arguments: TransferArguments) -> dict[str, Any]:

@@ -25,13 +25,12 @@ from hf_xst.data.sentence import ConlluSentence
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
 from hf_xst.structures.base import Structure
-
-from ..arguments import VoteArguments
-from ..inference import in_batches
-from ..own_words import tell_of_unknown_words
-from ..runs import RunFolder, check_output, say, summary
-from ..sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
-from ..sources import SourcePool, SourceSpec, load_sources, read_weights
+from hf_xst.training.arguments import VoteArguments
+from hf_xst.training.inference import in_batches
+from hf_xst.training.own_words import tell_of_unknown_words
+from hf_xst.training.runs import RunFolder, check_output, say, summary
+from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, read_weights
 
 Columns = dict[str, list[Any]]
 Answers = list[list[str]]
