@@ -16,7 +16,7 @@ def test_type_checkers_see_the_names_that_there_are():
         node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If)
     )
     seen = {
-        alias.asname: getattr(import_module(f"hf_xst.{node.module}"), alias.name)
+        alias.asname: getattr(import_module(str(node.module)), alias.name)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
