@@ -148,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="hf-xst",
         description="Parsers and taggers for languages without labelled data, from source models alone.",
-        epilog="`hf-xst COMMAND --help` tells a command's options; a YAML file may stand in for flags.",
+        epilog="`hf-xst COMMAND --help` tells a command's options; a YAML file may stand in for flags. "
+        "Where an error puzzles you, HF_XST_TRACEBACK=1 in the environment shows where it was raised.",
     )
     parser.add_argument("--version", action="version", version=f"hf-xst {version('hf_xst')}")
     listed = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

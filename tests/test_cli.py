@@ -278,6 +278,15 @@ def test_errors_are_told_without_a_traceback(capsys, error, resumes, status, tol
     assert captured.out == ""
 
 
+def test_where_an_error_was_raised_is_shown_on_request(capsys, monkeypatch):
+    monkeypatch.setenv("HF_XST_TRACEBACK", "1")
+    ERROR.append(ValueError("what was found"))
+    assert cli.run(Raised(), "some", []) == 1
+    told = capsys.readouterr().err
+    assert "in raise_it" in told
+    assert told.endswith("hf-xst some: what was found\n")
+
+
 def test_a_mistake_of_the_programs_own_is_not_hidden():
     ERROR.append(KeyError("internal"))
     with pytest.raises(KeyError):

@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -66,6 +67,8 @@ def run(command: Command, name: str, words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, OSError, ImportError, ToldError) as error:
+        if os.environ.get("HF_XST_TRACEBACK"):
+            traceback.print_exc()
         sys.stderr.write(f"hf-xst {name}: {error}\n")
         return 1
     finally:

@@ -8,7 +8,8 @@ function; the floor of pools is a setting, and tolerances of optimisers stand wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -57,18 +58,6 @@ def logsumexp(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     top = zero_if_infinite(x.detach().amax(dim, keepdim=True))
     total = safe_log((x - top).exp().sum(dim, keepdim=True)) + top
     return total if keepdim else total.squeeze(dim)
-
-
-def masked_logsumexp(x: Tensor, mask: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    """Return log sum exp over the entries where `mask` is true; the others never matter, NaN included.
-
-    Args:
-        x: any shape.
-        mask: bool, broadcastable to x.
-        dim: the axis to sum over.
-        keepdim: whether the axis stays, with length 1.
-    """
-    return logsumexp(x.masked_fill(~mask, NEGATIVE_INFINITY), dim, keepdim)
 
 
 def log_normalise(x: Tensor, dim: int) -> Tensor:
@@ -129,3 +118,17 @@ def denormals_flushed() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(False)
+
+
+def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
+    """Identify tensors of any type and device by the SHA-256 of their names and bytes, as 64 hex digits.
+
+    Args:
+        tensors: by name; their order does not matter.
+        seed: what else tells one from another.
+    """
+    digest = hashlib.sha256(seed.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

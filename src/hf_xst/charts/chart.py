@@ -54,6 +54,32 @@ def candidates_mask(candidates: Tensor, like: Tensor) -> Tensor:
     return mask.scatter(-1, candidates.clamp(min=0)[..., None], (candidates >= 0)[..., None])
 
 
+def kept_by_sources(log_marginals: Tensor, sigma: float, valid: Tensor) -> Tensor:
+    """Threshold each source alone: bool (S, B, G, C).
+
+    Args:
+        log_marginals: (S, B, G, C).
+        sigma: the mass that each source keeps.
+        valid: bool (B, G, C), candidates that may be kept.
+
+    Raises:
+        ValueError: as `threshold`.
+    """
+    return torch.stack([threshold(own, sigma, valid) for own in log_marginals])
+
+
+def with_best(chart: Tensor, best: Sequence[Tensor] | Tensor) -> Tensor:
+    """Allow whole structures as well: bool (B, G, C), as the chart.
+
+    Args:
+        chart: bool (B, G, C).
+        best: S times (B, G), indices of candidates, -1 for none.
+    """
+    for candidates in best:
+        chart = chart | candidates_mask(candidates, chart)
+    return chart
+
+
 def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
     """Make the chart of PPTX: the union of the sources' likeliest candidates and best structures.
 
@@ -67,11 +93,8 @@ def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
     Raises:
         ValueError: there is no source, or their alphabets differ in size.
     """
-    marginals = stacked_log_marginals(sources)
-    chart = torch.zeros_like(sources[0].valid)
-    for source, own in zip(sources, marginals, strict=True):
-        chart |= threshold(own, sigma, source.valid) | best_mask(source)
-    return chart
+    kept = kept_by_sources(stacked_log_marginals(sources), sigma, possible_candidates(sources))
+    return with_best(kept.any(0), [source.best_candidates() for source in sources])
 
 
 def pooled_chart(
@@ -94,6 +117,4 @@ def pooled_chart(
     marginals = stacked_log_marginals(sources)
     valid = possible_candidates(sources)
     chart = threshold(log_opinion_pool(marginals, weights, floor, valid=valid), sigma, valid)
-    for source in sources:
-        chart |= best_mask(source)
-    return chart
+    return with_best(chart, [source.best_candidates() for source in sources])

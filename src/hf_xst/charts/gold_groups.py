@@ -15,7 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import safe_log, zero_if_infinite
+from hf_xst.charts.pooling import with_floor
+from hf_xst.numerics import zero_if_infinite
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -87,7 +88,7 @@ class GoldGroups:
             )
         chosen = gold >= 0
         raw = log_marginals.detach().permute(1, 2, 0, 3)[chosen].double()  # (M, S, C)
-        logs = safe_log(raw.exp() + floor) if floor > 0 else raw
+        logs = with_floor(raw, floor)
         kept = (raw > -torch.inf).any(1) if valid is None else valid[chosen] & (logs > -torch.inf).any(1)
         kept = kept.scatter(-1, gold[chosen][:, None], True)
         sizes, rank = kept.sum(-1), kept.cumsum(-1) - 1

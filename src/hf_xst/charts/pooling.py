@@ -80,7 +80,7 @@ def log_opinion_pool(
     if bool(log_marginals.isnan().any()):
         raise ValueError("a log-marginal is NaN; every source must give a distribution")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
-    floored = safe_log(log_marginals.exp() + floor) if floor > 0 else log_marginals
+    floored = with_floor(log_marginals, floor)
     missing = floored == -torch.inf
     # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
     terms = torch.where(missing, 0.0, floored) * shares[..., None]
@@ -92,6 +92,11 @@ def log_opinion_pool(
         supported = torch.where(alone[..., None], best, supported)
         pooled = torch.where(alone[..., None], 0.0, pooled)
     return log_normalise(torch.where(supported, pooled, -torch.inf), -1)
+
+
+def with_floor(log_probs: Tensor, floor: float) -> Tensor:
+    """Add a floor to probabilities that are given and returned as logarithms, any shape; not normalised."""
+    return safe_log(log_probs.exp() + floor) if floor > 0 else log_probs
 
 
 def best_of_sources(log_marginals: Tensor, shares: Tensor) -> Tensor:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from hf_xst.files import write_text, written_aside
 from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.numerics import tensors_digest
 from hf_xst.training.sources import load_model
 
 ENCODER_PREFIX = "encoder.words.model."
@@ -42,7 +41,7 @@ def share_frozen(folder: Path, store: Path) -> None:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
     frozen = {name: tensor for name, tensor in tensors.items() if name in names}
     own = {name: tensor for name, tensor in tensors.items() if name not in names}
-    kept = store / f"frozen-{_digest(frozen)}.safetensors"
+    kept = store / f"frozen-{tensors_digest(frozen)[:16]}.safetensors"
     if not kept.exists():
         with written_aside(kept) as aside:
             save_file(frozen, aside, {"format": "pt"})
@@ -66,11 +65,3 @@ def _frozen_names(folder: Path) -> set[str]:
         for name, parameter in words.model.named_parameters()
         if not parameter.requires_grad
     }
-
-
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(name.encode())
-        digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from hf_xst.console import progress
 from hf_xst.files import written_aside
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.numerics import tensors_digest
 
 STATES_FILE = "states.safetensors"
 
@@ -47,11 +47,7 @@ def encoder_fingerprint(model: StructuredModel) -> str:
         raise ValueError(
             "only the states of a wholly frozen pretrained encoder (frozen_layers=-1) can be kept"
         )
-    digest = hashlib.sha256(f"{words.piece_pooling} {words.max_pieces}".encode())
-    for name, tensor in sorted(words.model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    return tensors_digest(words.model.state_dict(), f"{words.piece_pooling} {words.max_pieces}")
 
 
 @torch.no_grad()

@@ -11,11 +11,11 @@ from datasets import Dataset
 from torch import Tensor
 
 from hf_xst.charts import linear_opinion_pool, log_opinion_pool, stacked_log_marginals, threshold
-from hf_xst.charts.chart import candidates_mask
-from hf_xst.charts.pooling import possible_candidates
+from hf_xst.charts.chart import kept_by_sources, with_best
+from hf_xst.charts.pooling import possible_candidates, with_floor
 from hf_xst.console import progress
 from hf_xst.models.base import Row
-from hf_xst.numerics import log_normalise, safe_log
+from hf_xst.numerics import log_normalise
 from hf_xst.structures.base import Structure
 from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.inference import in_batches
@@ -65,8 +65,7 @@ class SourceBatch:
     def kept(self, sigma: float) -> Tensor:
         """Say what each source alone keeps, bool (S, B, G, C); computed once, since it takes long."""
         if sigma not in self._kept:
-            valid = self.valid
-            self._kept[sigma] = torch.stack([threshold(each, sigma, valid) for each in self.log_marginals])
+            self._kept[sigma] = kept_by_sources(self.log_marginals, sigma, self.valid)
         return self._kept[sigma]
 
     def chart(self, settings: ChartSettings, weights: Sequence[float] | None) -> Tensor:
@@ -76,10 +75,7 @@ class SourceBatch:
             settings: rule, sigma and floor; the temperature must have been applied.
             weights: of the pool, in the order of the sources.
         """
-        chart = self.allowed(settings, weights)
-        for candidates in self.best:
-            chart |= candidates_mask(candidates, chart)
-        return chart
+        return with_best(self.allowed(settings, weights), self.best)
 
     def allowed(self, settings: ChartSettings, weights: Sequence[float] | None) -> Tensor:
         """Return the charts without best structures: bool (B, G, C); arguments as for `chart`."""
@@ -126,5 +122,4 @@ def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:
 
     The pool of these at floor 0 is the pool of the others at that floor.
     """
-    raised = safe_log(log_marginals.exp() + floor) if floor > 0 else log_marginals
-    return log_normalise(raised.masked_fill(~valid, -torch.inf), -1)
+    return log_normalise(with_floor(log_marginals, floor).masked_fill(~valid, -torch.inf), -1)

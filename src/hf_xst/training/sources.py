@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.vector_table import VectorTable
+from hf_xst.numerics import tensors_digest
 from hf_xst.remote import located, reason
 from hf_xst.structures.base import Structure
 from hf_xst.training.frozen import WordStates, shared_encoders
@@ -154,11 +154,7 @@ def weights_digest(model: StructuredModel) -> str:
     Word vectors that are trained are parameters of the model, and count. Frozen ones are exchanged for those
     of the language that is read, and do not: the model stays the same.
     """
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.named_parameters()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    return tensors_digest(dict(model.named_parameters()))
 
 
 @dataclass
