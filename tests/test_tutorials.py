@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import shlex
+import shutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-TUTORIALS = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
+import hf_xst_cli
+from hf_xst.data import read_conllu
+from hf_xst.demo.defaults import source_languages
+from hf_xst.demo.run import SMALL, TARGET, write_languages
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+TUTORIALS = REPOSITORY / "docs" / "tutorials"
 
 
 @pytest.fixture
@@ -52,3 +61,49 @@ def test_a_study_and_its_report(tutorial, tmp_path):
     cells = json.loads((tmp_path / "report-seeds" / "results.json").read_text(encoding="utf-8"))["cells"]
     seeds = {tuple(name.split("/")[-2:]) for name in cells if "/transferred/" in name}
     assert seeds == {(method, seed) for method in ("union", "pool") for seed in ("42", "43", "44")}
+
+
+def readme_blocks(language: str) -> list[str]:
+    """Return the README's blocks below its first screen."""
+    page = (
+        (REPOSITORY / "README.md").read_text(encoding="utf-8").split("\n## A parser for your language\n")[1]
+    )
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+
+
+def what_the_readme_asks_for(folder: Path) -> None:
+    """Put invented languages where the README has real ones."""
+    write_languages(folder, 12, seed=1)
+    places = ("UD_English-EWT/en_ewt", "UD_German-GSD/de_gsd")
+    for place, settings in zip(places, source_languages(), strict=False):
+        code = place.split("/")[1][:2]
+        shutil.move(folder / f"demo.{settings.name}.vec", folder / f"wiki.{code}.align.vec")
+        (folder / "ud-treebanks" / place).parent.mkdir(parents=True)
+        for part in ("train", "dev"):
+            target = folder / "ud-treebanks" / f"{place}-ud-{part}.conllu"
+            shutil.move(folder / f"{settings.name}-{part}.conllu", target)
+    shutil.move(folder / f"demo.{TARGET}.vec", folder / "wiki.id.align.vec")
+    shutil.move(folder / f"{TARGET}-test.conllu", folder / "my-gold.conllu")
+    text = "\n".join(" ".join(row.words) for row in read_conllu(folder / f"{TARGET}-train.conllu"))
+    (folder / "my-text.txt").write_text(text + "\n", encoding="utf-8")
+
+
+def test_the_readme_runs_as_it_is_printed(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    what_the_readme_asks_for(tmp_path)
+    (steps,) = readme_blocks("sh")
+    commands = [shlex.split(line, comments=True) for line in steps.replace("\\\n", " ").splitlines()]
+    sizes = [*SMALL, "arc_size=16", "label_size=8"]
+    small = {"train-source": ["--epochs", "1", "--batch-size", "8"], "transfer": ["--epochs", "1"]}
+    for words in filter(None, commands):
+        assert words[0] == "hf-xst"
+        words = [part for word in words for part in ([word, *sizes] if word == "uses_upos=false" else [word])]
+        assert hf_xst_cli.main([*words[1:], *small.get(words[1], [])]) == 0, words
+    assert "HeadProb" in Path("parsed.conllu").read_text(encoding="utf-8")
+    assert json.loads(Path("scores/run/scores.json").read_text(encoding="utf-8"))["words"]
+    python = readme_blocks("python")
+    assert len(python) == 2
+    capsys.readouterr()
+    for block in python:
+        exec(compile(block, "README.md", "exec"), {})
+    assert "Saya" in capsys.readouterr().out

@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
     from hf_xst.training.chart_folder import load_charts as load_charts
+    from hf_xst.training.sources import SourcePool as SourcePool
+    from hf_xst.training.sources import load_model as load_model
     from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
     from hf_xst.training.transfer import ChartTrainer as ChartTrainer
 
@@ -60,8 +62,10 @@ _HOMES = {
     "read_vectors": "data",
     "write_conllu": "data",
     "ChartTrainer": "training.transfer",
+    "SourcePool": "training.sources",
     "SupervisedTrainer": "training.supervised",
     "load_charts": "training.chart_folder",
+    "load_model": "training.sources",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",
     "push_model": "hub.publish",
