@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from dataclasses import dataclass
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
 
+from hf_xst.data import ConlluError
+from hf_xst.experiments import workers
 from hf_xst.experiments.cells import Cell, Graph
 from hf_xst.experiments.workers import FailedCellsError, run_side_by_side
 
@@ -34,7 +38,10 @@ class SumGraph:
             if (self.folder / f"kill-{place}").exists():
                 os._exit(1)
             if (self.folder / f"fail-{place}").exists():
-                raise OSError(f"no room for {place}")
+                raise ConlluError("[3] is no head", path="some.conllu", line=place, sent_id="s1")
+            if (self.folder / "slow").exists():
+                (self.folder / f"begun-{place}").touch()
+                time.sleep(600)
             return {"sum": place + sum(result["sum"] for result in results.values())}
 
         return run
@@ -55,7 +62,7 @@ def test_a_run_with_failures_goes_on_and_ends_as_if_there_had_been_none(tmp_path
     make.folder.mkdir()
     for place in (3, 7):
         (make.folder / f"fail-{place}").touch()
-    with pytest.raises(FailedCellsError, match=r"cells/3: OSError: no room for 3"):
+    with pytest.raises(FailedCellsError, match=r"cells/3: ConlluError: some.conllu:3: sentence s1: \[3\] is"):
         run_side_by_side(make(), make, 2)
     kept = make().status()["done"]
     assert {"cells/0", "cells/1", "cells/2"} <= set(kept)
@@ -63,3 +70,19 @@ def test_a_run_with_failures_goes_on_and_ends_as_if_there_had_been_none(tmp_path
     for mark in make.folder.glob("fail-*"):
         mark.unlink()
     assert run_side_by_side(make(), make, 2) == alone
+
+
+@pytest.mark.slow
+def test_a_stopped_run_leaves_no_process_at_work(tmp_path, monkeypatch):
+    make = SumGraph(tmp_path)
+    (tmp_path / "slow").touch()
+
+    def interrupted(running, return_when):
+        while not list(tmp_path.glob("begun-*")):
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_side_by_side(make(), make, 2)
+    assert not active_children()

@@ -273,12 +273,53 @@ def test_parsers_may_be_scored_on_gold_where_others_read_predicted_tags(language
         ({"targets": {"it": {"dev": "x"}}}, "targets: it: there is no text and no test"),
         ({"targets": ["it"]}, r"targets: found \['it'\]; expected names with their settings"),
         ({"charts": {"wide": {"sources": ["xx"]}}}, "charts: wide: there is no source xx; there are "),
+        ({"seeds": []}, r"seeds: found \[\]; expected a list"),
+        ({"rules": ["majorty"]}, r"rules: there is no majorty; is majority meant\?"),
+        ({"labelled": 0, "rules": ["published"]}, "rules: published takes weights from labelled sentences"),
+        (
+            {"labelled": 0, "rules": [], "methods": {"learned": {}}},
+            "methods: learned: its charts take weights",
+        ),
+        ({"start": "xx"}, "start: there is no xx; there are "),
+        ({"select": 0}, "select: found 0; expected a number of sources"),
+        ({"upos": "mx"}, r"upos: there is no mx; is mix meant\?"),
+        ({"charts": {"wide": {"rule": "poool"}}}, r"charts: wide: rule: there is no poool; is pool meant\?"),
+        (
+            {"charts": {"wide": {"weights": "learnt"}}},
+            r"wide: weights: there is no learnt; is learned meant\?",
+        ),
+        ({"charts": {"wide": {"start": "bst"}}}, r"charts: wide: start: there is no bst; is best meant\?"),
+        (
+            {"methods": {"mix": {"charts": "wide", "tasks": ["parsr"]}}},
+            r"mix: tasks: there is no parsr; is pars",
+        ),
+        (
+            {"methods": {"mix": {"charts": "wide", "targets": ["xx"]}}},
+            "mix: targets: there is no xx; there are",
+        ),
         ({"tasks": {"parser": None}}, "tasks: parser: found None; expected settings, {} for none"),
     ],
 )
 def test_what_is_missing_is_told(languages, changes, message):
     with pytest.raises(ValueError, match=message):
         small_study(*languages, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoders": {"A": {}}}, "encoders: A: found neither of vectors and encoder; expected one"),
+        ({"encoders": {"A": {"vectors": "x", "encoder": "y"}}}, "encoders: A: found both of vectors"),
+        (
+            {"targets": {"it": {"text": "x", "test": "y"}}},
+            "targets: it: there is no dev, .* or say labelled: 0",
+        ),
+    ],
+)
+def test_what_cells_cannot_be_made_of_is_told_before_the_first(languages, changes, message):
+    study = small_study(*languages, **changes)
+    with pytest.raises(ValueError, match=message):
+        next(study.cells())
 
 
 def test_wrong_names_are_told(languages):
@@ -292,6 +333,14 @@ def test_wrong_names_are_told(languages):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            {"targets": {"it": {"text": "x", "dev": "x", "test": "y", "test_splitt": "test[60%:]"}}},
+            r"targets: it: there is no test_splitt; is test_split meant\?",
+        ),
+        (
+            {"encoders": {"A": {"vectors": "x", "trasnfer": {"updates": 7}}}},
+            r"encoders: A: there is no trasnfer; is transfer meant\?",
+        ),
         ({"tasks": {"taggre": {}}}, r"tasks: there is no taggre; is tagger meant\?"),
         (
             {"tasks": {"tagger": {"transfer": {"updtes": 2}}}},

@@ -11,10 +11,10 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from hf_xst.files import written_aside
 
@@ -36,6 +36,16 @@ class InputError(ValueError):
         self.path = path
         self.line = line
         super().__init__(f"{path}:{line}: {message}" if line is not None else f"{path}: {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes with the message as it stands."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[InputError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> InputError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 def name_of(source: Source) -> str:

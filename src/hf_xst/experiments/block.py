@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_xst.experiments.checks import GOLD
 from hf_xst.experiments.plans import Settings
 from hf_xst.experiments.scoring import Place
 from hf_xst.experiments.study import Study
 
 Results = Mapping[str, Any]
-GOLD = "gold"  # in place of a tagger's method
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hf_xst.experiments.cells import Cell
+from hf_xst.experiments.checks import check_makeable, check_study, known_names, known_settings
 from hf_xst.experiments.config import read_config
 from hf_xst.experiments.plans import PUBLISHED_CHARTS, PUBLISHED_METHODS, ChartPlan, Method, Settings
 from hf_xst.files import sha256_of
-from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
-from hf_xst.training.starts import MEAN
-
-KINDS = ("parser", "tagger")
-# Kinds of charts that step size and pull may be set for apart, see `hf_xst.training.defaults`.
-SPECIAL = ("union", "pool", "learned")
 
 
 @dataclass(frozen=True)
@@ -70,61 +64,7 @@ class Study:
     data: Path = field(default=Path())
 
     def __post_init__(self) -> None:
-        self._check_entries()
-        self._check_settings()
-        self.sources_by_start()
-        for name, plan in self.plans.items():
-            unknown = [code for code in plan.sources or () if code not in self.sources]
-            if unknown:
-                told, known = ", ".join(unknown), ", ".join(self.sources)
-                raise ValueError(f"charts: {name}: there is no source {told}; there are {known}")
-        for name, method in self.all_methods.items():
-            if (method.charts or name) not in self.plans:
-                raise ValueError(
-                    f"the method {name} wants the charts {method.charts or name!r}; "
-                    f"there are {', '.join(self.plans)}"
-                )
-            if method.start not in (None, MEAN):
-                raise ValueError(f"methods: {name}: found the start {method.start!r}; expected {MEAN}")
-
-    def _check_settings(self) -> None:
-        """See that all settings of commands, tasks and encoders are known, before hours are spent.
-
-        Raises:
-            ValueError: one is not; the message names its place, and the setting that may be meant.
-        """
-        _known_names(self.tasks, KINDS, "tasks")
-        jobs: dict[str, Any] = {"train_source": TrainSourceArguments, "transfer": TransferArguments}
-        for name, given in [*self.tasks.items(), *self.encoders.items()]:
-            for part, where in [(given, name), *((given[t], f"{name}: {t}") for t in KINDS if t in given)]:
-                for job, kind in jobs.items():
-                    settings = dict(part.get(job, {}))
-                    for rule in [rule for rule in SPECIAL if rule in settings and job == "transfer"]:
-                        _known_settings(settings.pop(rule), kind, f"{where}: {job}: {rule}")
-                    _known_settings(settings, kind, f"{where}: {job}")
-        for name, source in self.sources.items():
-            _known_settings(source.get("train_source", {}), TrainSourceArguments, f"sources: {name}")
-        for name, method in self.all_methods.items():
-            _known_settings(method.transfer, TransferArguments, f"methods: {name}: transfer")
-        for name, plan in self.plans.items():
-            _known_settings(plan.build, BuildChartsArguments, f"charts: {name}: build")
-
-    def _check_entries(self) -> None:
-        """See that what is named has the entries that it needs."""
-        needed = {"sources": ("train",), "targets": ("text", "test"), "encoders": (), "tasks": ()}
-        for name, keys in needed.items():
-            entries = getattr(self, name)
-            if not isinstance(entries, Mapping):
-                raise ValueError(
-                    f"{name}: found {entries!r}; expected names with their settings (a list of names chooses "
-                    "among those of a base)"
-                )
-            for entry, given in entries.items():
-                if not isinstance(given, Mapping):
-                    raise ValueError(f"{name}: {entry}: found {given!r}; expected settings, {{}} for none")
-                missing = [key for key in keys if key not in given]
-                if missing:
-                    raise ValueError(f"{name}: {entry}: there is no {' and no '.join(missing)}")
+        check_study(self)
 
     @property
     def plans(self) -> dict[str, ChartPlan]:
@@ -175,9 +115,14 @@ class Study:
         return order
 
     def cells(self) -> Iterator[Cell]:
-        """Give all cells, each after those that it needs."""
+        """Give all cells, each after those that it needs.
+
+        Raises:
+            ValueError: see `hf_xst.experiments.checks.check_makeable`.
+        """
         from hf_xst.experiments.block_cells import BlockCells  # they are made of a study
 
+        check_makeable(self)
         # Taggers come before parsers, which may read their answers.
         tasks = sorted(self.tasks, reverse=True)
         blocks = [BlockCells(self, encoder, task) for encoder in self.encoders for task in tasks]
@@ -211,7 +156,7 @@ def read_study(path: Path, data: Path = Path()) -> Study:
         ValueError: the configuration is no YAML, or has unknown or lacks necessary entries.
     """
     content = read_config(path)
-    _known_names(content, [each.name for each in fields(Study) if each.name != "data"], str(path))
+    known_names(content, [each.name for each in fields(Study) if each.name != "data"], str(path))
     try:
         return Study(**content, data=data)
     except TypeError as error:
@@ -222,21 +167,8 @@ def _marks(entries: Mapping[str, Settings]) -> dict[str, str]:
     return {code: given["mark"] for code, given in entries.items() if "mark" in given}
 
 
-def _known_settings(given: Settings, kind: Any, what: str) -> None:
-    """Refuse settings that the arguments of a command have not."""
-    _known_names(given, [each.name for each in fields(kind)], what)
-
-
-def _known_names(given: Iterable[str], known: Collection[str], what: str) -> None:
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; is {near[0]} meant?" if near else f"; there are {', '.join(known)}"
-            raise ValueError(f"{what}: there is no {name}{hint}")
-
-
 def _made(kind: Any, what: str, given: Settings) -> Any:
-    _known_settings(given, kind, what)
+    known_settings(given, kind, what)
     return kind(**given)
 
 

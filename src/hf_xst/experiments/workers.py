@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any
 
 import torch
+from rich.markup import escape
 
 from hf_xst.console import ToldError, console
 from hf_xst.experiments.cells import Graph
@@ -27,7 +28,15 @@ def _graph(make: MakeGraph) -> Graph:
 
 def _work(make: MakeGraph, name: str, results: Mapping[str, Any]) -> dict[str, Any]:
     graph = _graph(make)
-    return graph.make(graph.cells[name], results)
+    try:
+        return graph.make(graph.cells[name], results)
+    except Exception as error:
+        # As text: what cannot be pickled would bring down all processes, and its message would be lost.
+        raise _CellError(f"{type(error).__name__}: {error}") from error
+
+
+class _CellError(Exception):
+    """What went wrong in a cell."""
 
 
 def _begin(threads: int) -> None:
@@ -45,6 +54,14 @@ def _end_with_parent() -> None:
 
 class FailedCellsError(ToldError):
     """Some cells failed; all that did not depend on them were made."""
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End all processes: left alone they would go on, and begin other cells, in a folder that is set free."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in active_children():
+        process.terminate()
+        process.join()
 
 
 def run_side_by_side(
@@ -76,7 +93,7 @@ def run_side_by_side(
     try:
         while left or running:
             ready = [name for name in left if all(need in results for need in graph.cells[name].needs)]
-            for name in ready[: max(0, 2 * jobs - len(running))]:
+            for name in ready[: max(0, jobs - len(running))]:
                 needed = {need: results[need] for need in graph.cells[name].needs}
                 try:
                     running[pool.submit(_work, make, name, needed)] = name
@@ -92,14 +109,17 @@ def run_side_by_side(
                 if problem is None:
                     results[name] = future.result()
                 else:
-                    errors[name] = f"{type(problem).__name__}: {problem}"
+                    own = isinstance(problem, _CellError)
+                    errors[name] = str(problem) if own else f"{type(problem).__name__}: {problem}"
                 console.print(
                     f"{len(results)} of {len(names)} done, {len(running)} running: {name}"
-                    + (f" [red]failed[/red] ({errors[name]})" if problem is not None else ""),
+                    + (f" [red]failed[/red] ({escape(errors[name])})" if problem is not None else ""),
                     highlight=False,
                 )
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except BaseException:
+        _stop(pool)
+        raise
+    pool.shutdown()
     if errors:
         told = "; ".join(f"{name}: {message}" for name, message in errors.items())
         raise FailedCellsError(f"{len(errors)} cells failed, {len(left)} were waiting for them; {told}")
