@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hf_xst.demo.run import TARGET, write_languages
-from hf_xst.experiments.block_cells import BlockCells
+from hf_xst.experiments.block_cells import ANALYSIS_VERSION, BlockCells
 from hf_xst.experiments.cells import CODE_VERSION, Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
 from hf_xst.experiments.study import Study, read_study
@@ -123,6 +123,9 @@ def test_only_what_pools_chains_has_another_version(tmp_path, languages):
     data, names = languages
     graph = Graph(small_study(data, names).cells(), tmp_path)
     newer = {name for name, cell in graph.cells.items() if cell.version != CODE_VERSION}
+    analyses = {name for name in graph.cells if name.endswith("/analysis")}
+    assert {graph.cells[name].version for name in analyses} == {ANALYSIS_VERSION}
+    newer -= {name for name in analyses if "/parser/" in name}
     kinds = {tuple(name.split("/")[3:]) for name in newer}
     assert {name.split("/")[1] for name in newer} == {"tagger"}
     assert kinds == {("weights",), ("ensemble",), ("analysis",)} | {
@@ -137,6 +140,9 @@ def test_parsers_may_read_the_tags_of_transferred_taggers_and_sources_may_be_cho
     results = Graph(study.cells(), tmp_path).run()
     where = f"A/parser/{names[0]}"
     assert len(results[f"{where}/selection"]["chosen"]) == 1
+    # Sources that were not chosen are scored, too.
+    direct = {name for name in results[f"{where}/ensemble"]["test"] if name.startswith("direct ")}
+    assert direct == {f"direct {name}" for name in names[1:]}
     charts = results[f"{where}/charts/pool"]
     assert charts["start"] == results[f"{where}/selection"]["chosen"][0]
     assert results[f"{where}/transferred/pool/42"]["start"] == charts["start"]

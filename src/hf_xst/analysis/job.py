@@ -18,6 +18,7 @@ from hf_xst.analysis.quality import size_text
 from hf_xst.console import console
 from hf_xst.files import write_text
 from hf_xst.training.arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
+from hf_xst.training.defaults import chart_limits
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.selection import MEASURES
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
@@ -35,6 +36,9 @@ class AnalyseArguments(OutputArguments, SentenceArguments, VectorArguments):
     sigma: float = option("Probability mass that charts keep of each group of candidates.", 0.95)
     floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
     weights: str | None = option("YAML file with a weight for each source by name: also measure that pool.")
+    max_length: int | None = option(
+        "Longest sentence, added tokens counted; without it 30 (parser) or 60 (tagger), as for charts."
+    )
     batch_words: int = option("Words of a batch, padding included.", 2000)
     plots: bool = option("Draw the sources' agreement beside how often they are right.", True)
 
@@ -63,7 +67,8 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     columns = model.columns
     if arguments.tagger is not None and columns == (model.annotation_column,):
         raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")
-    gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, columns)
+    limits = chart_limits(model, arguments.max_length)
+    gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, columns, **limits)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
     found = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}

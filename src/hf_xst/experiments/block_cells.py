@@ -20,6 +20,9 @@ from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
 from hf_xst.training.sources import write_weights
 
+# Since 4 sentences are no longer than those that get charts.
+ANALYSIS_VERSION = 4
+
 
 class BlockCells(Block):
     """Makes the cells."""
@@ -134,15 +137,20 @@ class BlockCells(Block):
 
         def run(work: Path, results: Results) -> Results:
             learned = None if not weighted else results[weighted[0]]
+            chosen = self.chosen(target, results)
+            # The sources that were not chosen are scored, too: else nobody can tell what the choice is worth.
+            others = [code for code in self.candidates(target) if code not in chosen]
             return scoring.ensemble(
                 self.place(work, target),
-                self.chosen(target, results),
-                self.beside(target),
+                chosen,
+                [*others, *self.beside(target)],
                 self.study.rules,
                 learned,
             )
 
         content = self.content(target, "dev", "test", rules=list(self.study.rules))
+        if self.study.select:
+            content["direct"] = "all sources"
         beside = [self.source_name(code) for code in self.beside(target)]
         needs = self.needs(target, *weighted, *beside, *self.annotator_cells(target, None))
         return Cell(self.cell_name(target, "ensemble"), run, content, needs, self.pooling)
@@ -159,7 +167,7 @@ class BlockCells(Block):
         split = "dev" if "dev" in self.study.targets[target] else "test"
         content = self.content(target, split, sigma=self.study.sigma)
         needs = self.needs(target, *weighted, *self.annotator_cells(target, None))
-        return Cell(self.cell_name(target, "analysis"), run, content, needs, self.pooling)
+        return Cell(self.cell_name(target, "analysis"), run, content, needs, ANALYSIS_VERSION)
 
     def charts(self, target: str, name: str) -> Cell:
         """Make charts of the target's unlabelled text."""

@@ -17,7 +17,7 @@ from hf_xst.metrics import main_score, score
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.training.averaging import mean_of_models
-from hf_xst.training.defaults import target_length
+from hf_xst.training.defaults import chart_limits
 from hf_xst.training.frozen import FrozenStates, WordStates
 from hf_xst.training.inference import predict_rows
 from hf_xst.training.jobs.vote import combined
@@ -62,15 +62,15 @@ class Place:
         vectors = self.word_vectors()
         return {code: ready_model(str(self.models[code]), vectors=vectors) for code in codes}
 
-    def gold(self, part: str, columns: Sequence[str]) -> tuple[Dataset, Dataset, str]:
+    def gold(self, part: str, columns: Sequence[str], **limits: int) -> tuple[Dataset, Dataset, str]:
         """Return a part's gold rows, the same rows as models read them, and what the preparation reports."""
-        gold, note = gold_rows(self.treebanks[part], self.splits[part], [], columns)
+        gold, note = gold_rows(self.treebanks[part], self.splits[part], [], columns, **limits)
         return gold, annotate(gold, self.annotator, self.word_vectors()), note
 
-    def text(self, added_tokens: int, longest: int) -> Dataset:
+    def text(self, **limits: Any) -> Dataset:
         """Return the unlabelled text as models read it."""
         raw = split_of(self.treebanks["text"], self.splits["text"], [])
-        rows, _ = prepare(raw, gold=False, max_length=longest, added_tokens=added_tokens)
+        rows, _ = prepare(raw, gold=False, **limits)
         return annotate(rows, self.annotator, self.word_vectors())
 
     def score(self, folder: Path, part: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -177,9 +177,7 @@ def _ways(
 def selection(place: Place, codes: Sequence[str], count: int | None) -> dict[str, Any]:
     """Rank sources by measures that need no labels, and choose the first ones by agreement."""
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
-    longest = target_length(model.config.model_type)
-    rows = place.text(model.leading + model.trailing, longest)
-    rows = first(rows, SELECTION_SENTENCES)
+    rows = first(place.text(**chart_limits(model)), SELECTION_SENTENCES)
     found = measure_sources(place.pool(codes, rows), rows)
     return {"chosen": rank_sources(found)[:count], "measures": found}
 
@@ -187,10 +185,13 @@ def selection(place: Place, codes: Sequence[str], count: int | None) -> dict[str
 def description(
     place: Place, codes: Sequence[str], sigma: float, weights: Mapping[str, float] | None
 ) -> dict[str, Any]:
-    """Describe charts and pools of a target on its gold, see `hf_xst.analysis.describe`."""
+    """Describe charts and pools of a target on gold of sentences as long as those that get charts.
+
+    See `hf_xst.analysis.describe`.
+    """
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
     part = "dev" if "dev" in place.treebanks else "test"
-    _, rows, note = place.gold(part, model.columns)
+    _, rows, note = place.gold(part, model.columns, **chart_limits(model))
     charts = standard_charts(sigma, learned=weights)
     return {"part": part, "data": note, **describe(place.pool(codes, rows), rows, charts)}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hf_xst.models.base import StructuredModel
 from hf_xst.training.recipes import PUBLISHED_RECIPE, RECOMMENDED
 
 
@@ -71,6 +72,22 @@ def target_length(model_type: str) -> int:
         ValueError: see `published`.
     """
     return published(model_type, "--max-length").target_length
+
+
+def chart_limits(model: StructuredModel, max_length: int | None = None) -> dict[str, int]:
+    """Say which sentences get charts, as limits for `hf_xst.data.prepare`.
+
+    Args:
+        model: one of the sources.
+        max_length: longest sentence, added tokens counted; by default the published one.
+
+    Raises:
+        ValueError: the length is below 1, or not given for a kind of model that the paper does not have.
+    """
+    if max_length is not None and max_length < 1:
+        raise ValueError(f"--max-length is {max_length}; expected at least 1")
+    limit = target_length(model.config.model_type) if max_length is None else max_length
+    return {"max_length": limit, "added_tokens": model.leading + model.trailing}
 
 
 def kind_of(provenance: Mapping[str, Any]) -> str:

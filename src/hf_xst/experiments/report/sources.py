@@ -178,7 +178,11 @@ def selection_table(results: Results, marks: Marks, block: Block) -> Table:
 
 
 def correlations(results: Results, block: Block, target: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the rank correlations of a target's sources by measure; nothing where they are not known."""
+    """Return the rank correlations of a target's sources by measure.
+
+    Nothing where not all sources were scored alone: among chosen ones the range of the measure, and with it
+    every correlation, is cut.
+    """
     measured = results.found(block, target, "selection").get("measures")
     measures = measured or results.found(block, target, "analysis").get("sources", {})
     scores = {
@@ -186,7 +190,7 @@ def correlations(results: Results, block: Block, target: str) -> Mapping[str, Ma
     }
     truth = {source: score for source, score in scores.items() if score is not None}
     usable = {source: measures[source] for source in truth if set(MEASURES) <= set(measures[source])}
-    return rank_correlations(usable, truth) if usable else {}
+    return rank_correlations(usable, truth) if usable and len(usable) == len(measures) else {}
 
 
 def weight_table(results: Results, marks: Marks, block: Block) -> Table:

@@ -19,7 +19,7 @@ from hf_xst.training.building import BuildCounts, ChartMaker, build_shards
 from hf_xst.training.chart_folder import write_provenance
 from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.choosing import choose
-from hf_xst.training.defaults import default_recipe, target_length
+from hf_xst.training.defaults import chart_limits, default_recipe
 from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
 from hf_xst.training.runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
@@ -115,11 +115,8 @@ def _settings(arguments: BuildChartsArguments, recipe: Recipe) -> ChartSettings:
 def _sentences(
     arguments: BuildChartsArguments, recipe: Recipe, model: StructuredModel, vectors: WordVectors | None
 ) -> tuple[Dataset, str]:
-    limit = arguments.max_length
-    if limit is not None and limit < 1:
-        raise ValueError(f"max_length is {limit}; expected at least 1")
-    limit = limit or recipe.max_length or target_length(model.config.model_type)
-    rows, note = unlabelled_rows(arguments, max_length=limit, added_tokens=model.leading + model.trailing)
+    longest = recipe.max_length if arguments.max_length is None else arguments.max_length
+    rows, note = unlabelled_rows(arguments, **chart_limits(model, longest))
     say(note)
     return annotate(rows, arguments.tagger, vectors), note
 

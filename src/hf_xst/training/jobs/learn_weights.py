@@ -21,7 +21,7 @@ from hf_xst.console import console, progress
 from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
 from hf_xst.training.arguments import OutputArguments, SentenceArguments, VectorArguments, option, required
-from hf_xst.training.defaults import target_length
+from hf_xst.training.defaults import chart_limits
 from hf_xst.training.inference import BATCH_WORDS, length_batches
 from hf_xst.training.runs import RESULTS, RunFolder, check_output, say
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
@@ -217,15 +217,13 @@ def _labelled(arguments: LearnWeightsArguments, model: StructuredModel) -> tuple
     """Load the sentences that are drawn from; faulty gold is left out and counted."""
     if arguments.treebank is None:
         raise ValueError("give --treebank: weights are learned from gold annotation")
-    limit = arguments.max_length or target_length(model.config.model_type)
     return gold_rows(
         arguments.treebank,
         arguments.split,
         arguments.data,
         model.columns,
         faulty="skip",
-        max_length=limit,
-        added_tokens=model.leading + model.trailing,
+        **chart_limits(model, arguments.max_length),
     )
 
 
