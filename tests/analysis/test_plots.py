@@ -109,6 +109,15 @@ def test_lines_show_means_at_even_distances():
         ablation_lines({"it": {}})
 
 
+def test_numbers_stand_in_their_order_in_every_line():
+    (axes,) = ablation_lines({"it": {0.95: 3.0, 0.5: 1.0}, "fa": {0.8: 5.0, 0.5: 4.0}}).axes
+    assert [each.get_text() for each in axes.get_xticklabels()] == ["0.5", "0.8", "0.95"]
+    assert [line.get_xdata().tolist() for line in axes.lines if len(line.get_xdata()) == 2] == [
+        [0, 2],
+        [0, 1],
+    ]
+
+
 def test_a_broken_figure_leaves_the_old_file(tmp_path):
     target = tmp_path / "figure.svg"
     target.write_text("old")

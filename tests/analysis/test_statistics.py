@@ -52,6 +52,11 @@ def test_spearman_sees_the_order_alone():
     assert spearman(x, [1, 2, 4, 3, 5]).r == pytest.approx(0.9)
 
 
+@pytest.mark.parametrize(("y", "p"), [([1, 2, 3], 1 / 3), ([1, 2, 3, 4, 5], 1 / 60), ([3, 1, 2], 1.0)])
+def test_p_of_few_ranks_counts_all_orders(y, p):
+    assert spearman(range(len(y)), y).p == pytest.approx(p)
+
+
 def test_too_few_or_constant_points_correlate_not():
     for x, y in (([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]), ([], [])):
         assert math.isnan(pearson(x, y).r)

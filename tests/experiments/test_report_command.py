@@ -134,3 +134,31 @@ def test_without_the_data_folder_files_are_told_by_their_names(tmp_path):
     text = results_json(records, {"notes": "see https://some.where/a/b and docs/results/x"}, None)
     assert "train=it.conllu,dev=dev.conllu" in text
     assert "https://some.where/a/b and docs/results/x" in text
+
+
+def test_a_search_that_kept_one_value_has_a_table_too(run, tmp_path):
+    found = {
+        "model_type": "some_model",
+        "rule": "pool",
+        "treebank": "dev=fa.conllu",
+        "split": "dev",
+        "best": {"values": {"learning_rate": 1e-4}, "score": 57.0},
+        "trials": [{"score": 57.0, "seconds": 1.0}],
+    }
+    (tmp_path / "trials.json").write_text(json.dumps(found))
+    told = {"cells": str(run), "output": str(tmp_path / "report")}
+    report(ReportArguments(**told, searches=[str(tmp_path / "trials.json")]))
+    (row,) = csv.DictReader((tmp_path / "report" / "csv" / "search.csv").read_text().splitlines())
+    assert row["task"] == "some_model"
+    assert row["ours: step"] == "0.0001"
+    assert "paper: step" not in row  # columns without a value are left out
+
+
+def test_only_whole_paths_lose_the_data_folder(tmp_path):
+    cell = {"B/x": {"settings": {"text": "data/a", "dev": "mydata/b", "test": "../data/c"}}}
+    text = results_json(cell, {}, Path("data"))
+    assert json.loads(text)["cells"]["B/x"]["settings"] == {
+        "text": "a",
+        "dev": "mydata/b",
+        "test": "../data/c",
+    }

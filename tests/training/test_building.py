@@ -266,6 +266,9 @@ def test_sources_of_several_kinds_are_refused():
         SourcePool({"p": model_of("parser"), "t": model_of("tagger")}, [])
     with pytest.raises(ValueError, match="found none"):
         SourcePool({}, [])
+    entities = model_of("tagger", column="ner_tags", scheme="bio", labels=["B-PER", "I-PER", "O"])
+    with pytest.raises(ValueError, match=r"same column; found t: upos, n: ner_tags \(bio\)"):
+        SourcePool({"t": model_of("tagger"), "n": entities})
 
 
 def test_rows_made_one_by_one_equal_those_of_a_batch():

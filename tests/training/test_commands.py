@@ -443,6 +443,28 @@ def test_vote(world, tmp_path, rule, capsys):
     assert "has other words than the gold sentence" in capsys.readouterr().err
 
 
+def test_predictions_are_scored_whatever_they_are_and_without_what_gold_leaves_out(tmp_path, capsys):
+    made = sentences((3, 4, 2), 3)
+    gold_file, file = tmp_path / "gold.conllu", tmp_path / "found.conllu"
+    write_conllu(made, file)
+    cyclic = {"head": ["2", "1", "0", "3"], "deprel": ["obj", "obj", "root", "obj"]}
+    write_conllu([made[0], made[1].annotated(cyclic), made[2]], gold_file)
+    evaluation = ["evaluate", "--predictions", file, "--output", tmp_path / "e", "--treebank"]
+    assert run(*evaluation, f"test={gold_file}", "--faulty", "skip") == 0
+    scores = json.loads((tmp_path / "e" / "run" / "scores.json").read_text())
+    assert (scores["words"], scores["las_punct"]) == (5, 100.0)
+    # A parser without a search for trees may predict a cycle: its words count as they are.
+    evaluation[2] = gold_file
+    assert run(*evaluation, f"test={file}") == 0
+    scores = json.loads((tmp_path / "e" / "run" / "scores.json").read_text())
+    assert scores["words"] == 9
+    assert 100 * 5 / 9 <= scores["uas_punct"] < 100
+    write_conllu([each.annotated({"head": ["_"] * len(each.words)}) for each in made], gold_file)
+    assert run(*evaluation, f"test={file}") == 1
+    assert f"{gold_file}: sentence" in (told := capsys.readouterr().err)
+    assert "word 1 has the head '_'; expected a number" in told
+
+
 def test_taggers_vote_on_text_without_gold_and_on_trees_that_are_none(world, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("w1 w2 w3\n")
@@ -616,7 +638,15 @@ ERRORS = [
     ("evaluate --model {here}/one", "give --treebank"),
     ("evaluate {one}", "give either --model or --predictions"),
     ("evaluate {one} --model {here}/one", "no split test; found train, dev"),
-    ("vote {source} {one} --split dev --weights {here}/weights.yaml", "missing: one; without a source: en"),
+    (
+        "vote {source} {one} --split dev --rule pool --weights {here}/weights.yaml",
+        "missing: one; without a source: en",
+    ),
+    (
+        "vote {source} {one} --weights {here}/weights.yaml",
+        "--weights is for --rule pool and linear, found maj",
+    ),
+    ("vote {source} {one} --rule pool --grouped-weights x", "--grouped-weights is for --rule grouped, found"),
 ]
 SHORT = {
     "{one}": "--treebank train={here}/one-train.conllu,dev={here}/one-dev.conllu",

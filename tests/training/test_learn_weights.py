@@ -20,7 +20,8 @@ from hf_xst.training.jobs.learn_weights import (
     draw_sentences,
     learn_weights_job,
 )
-from hf_xst.training.sources import SourcePool, joint_names, read_weights, weights_digest, write_weights
+from hf_xst.training.sources import SourcePool, joint_names, weights_digest
+from hf_xst.training.weight_files import read_weights, write_weights
 
 LENGTHS = (3, 5, 1, 4, 2, 6, 3, 2, 5, 4)
 

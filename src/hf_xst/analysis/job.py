@@ -22,7 +22,8 @@ from hf_xst.training.defaults import chart_limits
 from hf_xst.training.runs import RunFolder, say
 from hf_xst.training.selection import MEASURES
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
-from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, read_weights
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources
+from hf_xst.training.weight_files import read_weights
 
 RESULT = "analysis.json"
 

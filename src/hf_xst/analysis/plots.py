@@ -176,7 +176,7 @@ def ablation_lines(
 
     Args:
         series: by name, a score or the scores of several seeds for each value; lines show means, bars
-            standard deviations. Values come in the order in which they are first met.
+            standard deviations. Numbers stand in their order, other values as they are first met.
         title: of the figure.
         x_label: the setting's name.
         y_label: what the scores are.
@@ -187,16 +187,21 @@ def ablation_lines(
     """
     if not series or not all(series.values()):
         raise ValueError("lines need at least one series, and each at least one value")
-    places = {
-        value: place for place, value in enumerate(dict.fromkeys(v for s in series.values() for v in s))
-    }
+    values = list(dict.fromkeys(value for scores in series.values() for value in scores))
+    if all(isinstance(value, (int, float)) for value in values):
+        values.sort()
+    places = {value: place for place, value in enumerate(values)}
     figure, (axes,) = _figure(1, (4.6, 3.4))
     for number, (name, scores) in enumerate(series.items()):
-        given = [np.atleast_1d(np.asarray(score, dtype=np.float64)) for score in scores.values()]
+        points = sorted(
+            ((value, np.atleast_1d(np.asarray(score, dtype=np.float64))) for value, score in scores.items()),
+            key=lambda point: places[point[0]],
+        )
+        bars = [float(seeds.std(ddof=1)) if len(seeds) > 1 else 0.0 for _, seeds in points]
         axes.errorbar(
-            [places[value] for value in scores],
-            [float(seeds.mean()) for seeds in given],
-            yerr=[float(seeds.std(ddof=1)) if len(seeds) > 1 else 0.0 for seeds in given],
+            [places[value] for value, _ in points],
+            [float(seeds.mean()) for _, seeds in points],
+            yerr=bars if any(len(seeds) > 1 for _, seeds in points) else None,
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
             markersize=4,

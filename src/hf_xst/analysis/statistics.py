@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from scipy import stats
 Array = npt.NDArray[np.float64]
 # Two points always lie on a line, so less than this many tell nothing about a correlation.
 FEWEST = 3
+# Up to so many points all orders are tried: 5,040 of them.
+_MOST_EXACT = 7
 
 
 class Correlation(NamedTuple):
@@ -63,8 +66,18 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Correlation:
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Correlation:
-    """Return the correlation of ranks; see `pearson`."""
-    return _correlation(stats.spearmanr, x, y)
+    """Return the correlation of ranks; see `pearson`.
+
+    For few points p is exact, over all orders of them: there the usual approximation is far off.
+    """
+    found = _correlation(stats.spearmanr, x, y)
+    if not FEWEST <= found.n <= _MOST_EXACT or math.isnan(found.r):
+        return found
+    first, second = (stats.rankdata(values) for values in _points(x, y))
+    away = first - first.mean()
+    orders = second[np.array(list(permutations(range(found.n))))] - second.mean()
+    observed = abs(away @ (second - second.mean()))
+    return found._replace(p=float((np.abs(orders @ away) >= observed - 1e-9).mean()))
 
 
 def _correlation(measure: Any, x: Sequence[float], y: Sequence[float]) -> Correlation:

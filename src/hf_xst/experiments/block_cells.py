@@ -18,7 +18,7 @@ from hf_xst.training.jobs.build_charts import build_charts
 from hf_xst.training.jobs.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
 from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
-from hf_xst.training.sources import write_weights
+from hf_xst.training.weight_files import write_weights
 
 # Since 4 sentences are no longer than those that get charts.
 ANALYSIS_VERSION = 4

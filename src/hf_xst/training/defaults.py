@@ -85,7 +85,7 @@ def chart_limits(model: StructuredModel, max_length: int | None = None) -> dict[
         ValueError: the length is below 1, or not given for a kind of model that the paper does not have.
     """
     if max_length is not None and max_length < 1:
-        raise ValueError(f"--max-length is {max_length}; expected at least 1")
+        raise ValueError(f"max_length is {max_length}; expected at least 1")
     limit = target_length(model.config.model_type) if max_length is None else max_length
     return {"max_length": limit, "added_tokens": model.leading + model.trailing}
 

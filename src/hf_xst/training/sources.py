@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-import yaml
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.data import WordVectors
-from hf_xst.files import write_text
 from hf_xst.models.base import Row, StructuredModel
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.vector_table import VectorTable
@@ -202,7 +200,7 @@ class SourcePool:
             share its work batch by batch.
 
     Raises:
-        ValueError: the models are not all of one kind.
+        ValueError: the models are not all of one kind, or do not predict the same columns.
     """
 
     def __init__(
@@ -215,6 +213,13 @@ class SourcePool:
         if len(kinds) != 1:
             found = ", ".join(f"{name}: {model.config.model_type}" for name, model in models.items())
             raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
+        fills = {name: " and ".join(model.columns) for name, model in models.items()}
+        if len({(fills[name], model.scheme) for name, model in models.items()}) > 1:
+            found = ", ".join(
+                f"{name}: {fills[name]}" + (f" ({model.scheme})" if model.scheme else "")
+                for name, model in models.items()
+            )
+            raise ValueError(f"the sources must all predict the same column; found {found}")
         tell_of_own_words(models)
         ready = shared_encoders(models) if states is None else states
         self.names = joint_names(list(models.values())) if names is None else list(names)
@@ -266,29 +271,6 @@ class SourcePool:
                 f"without a source: {', '.join(extra) or 'none'}"
             )
         return [by_name[name] for name in own]
-
-
-def read_weights(path: str) -> dict[str, float]:
-    """Read a weights file: YAML, one `NAME: WEIGHT` a line.
-
-    Raises:
-        ValueError: the file has another form.
-    """
-    # Read as text: to YAML itself a source called `no` is a truth value.
-    try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        if isinstance(content, dict) and isinstance(content.get("weights"), dict):
-            content = content["weights"]
-        if not isinstance(content, dict):
-            raise ValueError(f"found {str(content)[:80]!r}")
-        return {name: float(weight) for name, weight in content.items()}
-    except (yaml.YAMLError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT a line ({error})") from error
-
-
-def write_weights(path: str | Path, weights: Mapping[str, float]) -> None:
-    """Write a weights file as `read_weights` reads it."""
-    write_text(path, yaml.safe_dump(dict(weights), sort_keys=False, allow_unicode=True))
 
 
 def joint_names(models: Sequence[StructuredModel]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xst.console import console
-from hf_xst.experiments.cells import read_records
+from hf_xst.experiments.cells import Graph, read_records
 from hf_xst.experiments.config import config_text
 from hf_xst.experiments.report.reading import Records
 from hf_xst.experiments.report.write import RESULTS, write_report
@@ -25,7 +25,8 @@ class ReportArguments:
     config: str | None = option("The study's YAML file: its notes, marks and settings go into the report.")
     title: str | None = option("Title; by default the configuration's or the folder's name.")
     data: str | None = option(
-        "Data folder; file names are reported as they are below it, without it by their last parts."
+        "Data folder; file names are reported as they are below it, without it by their last parts. With "
+        "--config, cells of a folder that were made by other settings are left out."
     )
     searches: list[str] = option(
         "Files trials.json of searches (hf-xst search), for a table of what they found.", []
@@ -42,6 +43,8 @@ def report(arguments: ReportArguments) -> None:
         ValueError: there are no cells, or the file holds something else.
     """
     records, about = read_cells(Path(arguments.cells))
+    if arguments.config is not None and arguments.data is not None and not Path(arguments.cells).is_file():
+        records = _present(records, Path(arguments.config), Path(arguments.data))
     if arguments.config is not None:
         about |= about_study(Path(arguments.config))
     if arguments.title is not None:
@@ -50,6 +53,21 @@ def report(arguments: ReportArguments) -> None:
         about["searches"] = [read_search(Path(path)) for path in arguments.searches]
     data = None if arguments.data is None else Path(arguments.data)
     console.print(f"report: {write_report(records, Path(arguments.output), about, data)}", highlight=False)
+
+
+def _present(records: Records, config: Path, data: Path) -> Records:
+    """Keep the cells that the configuration makes today: the folder also holds those of former settings.
+
+    Raises:
+        ValueError: there is none, or the study's files are not all there.
+    """
+    keys = Graph(read_study(config, data).cells(), Path()).keys
+    found = {name: record for name, record in records.items() if record["key"] == keys.get(name)}
+    if not found:
+        raise ValueError(f"none of the {len(records)} cells is of {config} as it is now")
+    if len(found) < len(records):
+        console.print(f"{len(records) - len(found)} cells of other settings are left out")
+    return found
 
 
 def read_search(path: Path) -> dict[str, Any]:

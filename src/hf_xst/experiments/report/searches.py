@@ -33,20 +33,20 @@ def search_table(searches: Sequence[Search]) -> Table:
     rows = []
     for search in sorted(searches, key=lambda each: (str(each["model_type"]), [*CHARTS].index(each["rule"]))):
         scores = sorted((float(trial["score"]) for trial in search["trials"]), reverse=True)
-        values, theirs = search["best"]["values"], PUBLISHED[search["model_type"]]
+        values, theirs = search["best"]["values"], PUBLISHED.get(search["model_type"])
         rows.append(
             row(
-                TASKS[task_of(search["model_type"])],
+                task_of(search["model_type"]),
                 CHARTS[search["rule"]],
                 len(scores),
-                values["learning_rate"],
-                values["l2"],
+                values.get("learning_rate"),  # one of them may have been kept where it was
+                values.get("l2"),
                 scores[0],
                 scores[1] if len(scores) > 1 else None,
                 median(scores),
                 scores[-1],
-                theirs.learning_rate[search["rule"]],
-                theirs.l2[search["rule"]],
+                None if theirs is None else theirs.learning_rate[search["rule"]],
+                None if theirs is None else theirs.l2[search["rule"]],
             )
         )
     places = {f"{search['treebank']} {search['split']}" for search in searches}
@@ -61,5 +61,5 @@ def search_table(searches: Sequence[Search]) -> Table:
 
 
 def task_of(model_type: str) -> str:
-    """Name the task of a type of models."""
-    return next(task for task in TASKS if model_type.endswith(task))
+    """Name the task of a type of models, or else the type."""
+    return next((title for task, title in TASKS.items() if model_type.endswith(task)), model_type)

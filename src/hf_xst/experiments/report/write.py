@@ -59,4 +59,5 @@ def results_json(records: Records, about: Mapping[str, Any], data: Path | None) 
         name: {key: records[name][key] for key in KEPT if key in records[name]} for name in sorted(records)
     }
     text = json.dumps({"about": about, "cells": public}, indent=1, ensure_ascii=False)
-    return (_LOCAL.sub("", text) if data is None else text.replace(f"{data}/", "")) + "\n"
+    below = _LOCAL if data is None else re.compile(rf"(?<![\w./~-]){re.escape(str(data))}/")
+    return below.sub("", text) + "\n"

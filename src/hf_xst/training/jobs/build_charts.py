@@ -29,9 +29,9 @@ from hf_xst.training.sources import (
     SourceSpec,
     joint_names,
     load_sources,
-    read_weights,
     weights_digest,
 )
+from hf_xst.training.weight_files import read_weights
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:

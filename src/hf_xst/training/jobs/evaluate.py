@@ -16,7 +16,14 @@ from hf_xst.training.arguments import EvaluateArguments
 from hf_xst.training.inference import predict_rows
 from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.runs import RunFolder, check_one_process, check_output, say, summary
-from hf_xst.training.sentences import annotate, gold_rows, needs_structure, other_labels, read_word_vectors
+from hf_xst.training.sentences import (
+    annotate,
+    gold_rows,
+    needs_structure,
+    other_labels,
+    read_word_vectors,
+    split_of,
+)
 from hf_xst.training.sources import ready_model
 
 
@@ -58,14 +65,47 @@ def _of_file(arguments: EvaluateArguments) -> Compared:
     assert arguments.predictions is not None
     wanted = tuple(arguments.columns)
     gold, note = _gold(arguments, wanted)
-    rows, _ = prepare(
-        sentences_to_dataset(read_conllu(arguments.predictions)),
-        gold=needs_structure(wanted),
-        labels=other_labels(wanted),
-        single_root=False,
-    )
+    rows = _predicted(arguments.predictions, wanted)
+    if len(rows) != len(gold):
+        assert arguments.treebank is not None
+        whole = split_of(arguments.treebank, arguments.split, arguments.data)
+        rows = rows.select(_kept_of(whole, gold)) if len(rows) == len(whole) else rows
     _check_words(rows, gold, arguments.predictions)
     return rows.select_columns(list(wanted)), gold, wanted, note, arguments.scheme
+
+
+def _predicted(file: str, columns: Sequence[str]) -> Dataset:
+    """Read predictions, which need not be what gold must: any head that is a number is scored.
+
+    Raises:
+        ValueError: a head is none; or there is no sentence.
+    """
+    sentences = list(read_conllu(file))
+    rows, _ = prepare(sentences_to_dataset(sentences), gold=False, labels=other_labels(columns))
+    if not needs_structure(columns):
+        return rows
+    for sentence in sentences:
+        strange = [place for place, head in enumerate(sentence.heads, start=1) if not head.isdecimal()]
+        if strange:
+            raise ValueError(
+                f"{file}: sentence {sentence.identifier}: word {strange[0]} has the head "
+                f"{sentence.heads[strange[0] - 1]!r}; expected a number"
+            )
+    rows = rows.add_column("head", [[int(head) for head in each.heads] for each in sentences])
+    return rows.add_column("deprel", [each.deprels for each in sentences])
+
+
+def _kept_of(whole: Dataset, gold: Dataset) -> list[int]:
+    """Say which sentences of a part were kept when faulty gold was left out."""
+    kept: list[int] = []
+    words = "words" if "words" in whole.features else "tokens"
+    wanted = zip(gold["sent_id"], gold["words"], strict=True)
+    name, sentence = next(wanted, (None, None))
+    for place, (found, row) in enumerate(zip(whole["sent_id"], whole[words], strict=True)):
+        if row == sentence and found in (name, None):  # without a name it was called after its place
+            kept.append(place)
+            name, sentence = next(wanted, (None, None))
+    return kept
 
 
 def _check_words(found: Dataset, gold: Dataset, file: str) -> None:

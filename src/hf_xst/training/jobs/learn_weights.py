@@ -25,7 +25,8 @@ from hf_xst.training.defaults import chart_limits
 from hf_xst.training.inference import BATCH_WORDS, length_batches
 from hf_xst.training.runs import RESULTS, RunFolder, check_output, say
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors
-from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, write_weights
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources
+from hf_xst.training.weight_files import write_weights
 
 WEIGHTS_FILE = "weights.yaml"
 GROUPED_FILE = "grouped_weights.json"

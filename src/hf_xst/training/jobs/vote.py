@@ -30,7 +30,8 @@ from hf_xst.training.inference import in_batches
 from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.runs import RunFolder, check_output, say, summary
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
-from hf_xst.training.sources import SourcePool, SourceSpec, load_sources, read_weights
+from hf_xst.training.sources import SourcePool, SourceSpec, load_sources
+from hf_xst.training.weight_files import read_weights
 
 Columns = dict[str, list[Any]]
 Answers = list[list[str]]
@@ -51,6 +52,7 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
         ValueError: the sources, their weights or the sentences do not fit, or not the rule.
     """
     check_output(arguments.output)
+    _check_flags(arguments)
     by_name = read_weights(arguments.weights) if arguments.weights else None
     specs = SourceSpec.parse_all(arguments.sources)
     grouped = _grouped(arguments, [spec.name for spec in specs])
@@ -82,6 +84,19 @@ def vote(arguments: VoteArguments) -> dict[str, Any]:
     folder.write_json("scores.json", {"data": note, **scores})
     summary(f"{arguments.rule} of {', '.join(models)}", scores)
     return scores
+
+
+def _check_flags(arguments: VoteArguments) -> None:
+    """Refuse weights that the rule would not look at: its scores would pass for weighted ones."""
+    for given, flag, rules in (
+        (arguments.weights, "--weights", ("pool", "linear")),
+        (arguments.grouped_weights, "--grouped-weights", ("grouped",)),
+    ):
+        if given is not None and arguments.rule not in rules:
+            raise ValueError(
+                f"{flag} is for --rule {' and '.join(rules)}, found {arguments.rule}: leave it out, or "
+                "choose that rule"
+            )
 
 
 def combined(
