@@ -50,7 +50,7 @@ class TextArguments(SentenceArguments):
 
 @dataclass(kw_only=True)
 class VectorArguments:
-    """Word vectors of encoder A."""
+    """Word vectors."""
 
     vectors: str | None = option(
         "Word vectors of the language (.vec, .txt, .gz), for models that read by vectors."
