@@ -9,7 +9,7 @@ import pytest
 from hf_xst.demo import ready
 from hf_xst.demo.ready import example_sentences, ready_sources, target_languages, target_vectors
 from hf_xst.drawing.script import is_right_to_left
-from hf_xst.hub.space.steps import Workbench, steps
+from hf_xst.hub.space.steps import TaskModels, steps
 
 
 def test_examples_are_of_both_directions_and_annotated():
@@ -50,13 +50,13 @@ def test_models_are_trained_once(tmp_path, monkeypatch):
 def test_the_pool_reads_both_languages(tmp_path):
     ready = ready_sources(tmp_path)
     for task, column in (("parser", "head"), ("tagger", "upos")):
-        bench = Workbench(ready.models[task])
+        models = TaskModels(ready.models[task])
         for which in (0, 1):
             right = total = 0
             for sentence in ready.sentences[which::2]:
-                reading = bench.reading(sentence.words, upos=sentence.upos)
-                found = steps(reading, dict.fromkeys(bench.sources, 1.0), 0.9)
-                predicted = [str(value) for value in bench.columns_of(reading, found.best)[column]]
+                reading = models.reading(sentence.words, upos=sentence.upos)
+                found = steps(reading, dict.fromkeys(models.sources, 1.0), 0.9)
+                predicted = [str(value) for value in models.columns_of(reading, found.best)[column]]
                 right += sum(a == b for a, b in zip(predicted, sentence.column(column), strict=True))
                 total += len(predicted)
             assert right / total > 0.4, (task, which, right / total)

@@ -18,12 +18,12 @@ from canned import ABOUT, Records, ensemble, record, scored, study, trained
 from hf_xst.data.languages import DISTANT, NEARBY
 from hf_xst.experiments.published import published
 from hf_xst.experiments.report import METHODS, main_scores, write_report
+from hf_xst.experiments.report.csv_tables import table_csv
 from hf_xst.experiments.report.html import page_html
 from hf_xst.experiments.report.latex import escape
 from hf_xst.experiments.report.markdown import page_markdown
 from hf_xst.experiments.report.page import make_page
 from hf_xst.experiments.report.reading import Results
-from hf_xst.experiments.report.sheets import table_csv
 
 VOID = {"meta", "br"}
 DATA = Path("/somewhere/data")

@@ -17,10 +17,10 @@ from made import save_charts, save_model
 
 import hf_xst_cli
 from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.hub.allowed_files import allowed_files
 from hf_xst.hub.card import README, render_card, write_card
 from hf_xst.hub.example import read_example
 from hf_xst.hub.metadata import LICENCES, checked_languages, licence_fields
-from hf_xst.hub.parcel import packed
 
 RECORDED = Path(__file__).parent / "recorded"
 RENDERED = Path(__file__).parent.parent.parent / "model_cards"
@@ -234,7 +234,7 @@ def test_charts_without_their_run(task: str, folder: Path) -> None:
     check_sane(folder)
     assert "| text | not recorded |" in (folder / README).read_text()
     assert 'load_charts("someone/charts")' in (folder / README).read_text()
-    assert {README, "tree.svg", "table.svg"} <= set(packed(folder).files)
+    assert {README, "tree.svg", "table.svg"} <= set(allowed_files(folder).files)
 
 
 @pytest.mark.parametrize("task", ["parser", "tagger"])

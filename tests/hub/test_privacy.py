@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 import hf_xst_cli
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.hub import publish
-from hf_xst.hub.parcel import Parcel
+from hf_xst.hub.allowed_files import AllowedFiles
 from hf_xst.hub.privacy import Secrets, Sentences, find_leaks
 from hf_xst.hub.training_text import training_sentences
 
@@ -164,8 +164,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, bytes]]:
     """Keep the files of each push in the place of sending them."""
     kept: list[dict[str, bytes]] = []
 
-    def keep(parcel: Parcel, destination: Any) -> None:
-        kept.append({name: path.read_bytes() for name, path in parcel.files.items()})
+    def keep(sent: AllowedFiles, destination: Any) -> None:
+        kept.append({name: path.read_bytes() for name, path in sent.files.items()})
 
     monkeypatch.setattr(publish, "upload", keep)
     monkeypatch.setattr(publish, "_card_there", lambda destination: None)

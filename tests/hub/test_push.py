@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 import hf_xst_cli
 from hf_xst.console import console
-from hf_xst.hub.parcel import gathered, is_allowed, packed
+from hf_xst.hub.allowed_files import allowed_files, gather, is_allowed
 from hf_xst.hub.publish import Choices, push_folder, sized
 from hf_xst.hub.upload import Destination
 from hf_xst.hub.vocabulary import keep_public_words
@@ -58,7 +58,7 @@ def test_what_is_not_on_the_list_stays(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
-    files = set(packed(tmp_path).files)
+    files = set(allowed_files(tmp_path).files)
     model = {"config.json", "model.safetensors", "words.json"}
     assert files == model | {f"tagger/{name}" for name in model}
     shown = dry_run(tmp_path)
@@ -71,8 +71,8 @@ def test_pictures_go_if_the_card_shows_them(tmp_path: Path) -> None:
     for name in ("tree.svg", "scores.png", "private.png"):
         (tmp_path / name).write_text("<svg></svg>")
     (tmp_path / "README.md").write_text('![a tree](tree.svg)\n<img src="./scores.png">\n')
-    assert {"tree.svg", "scores.png", "README.md"} <= set(packed(tmp_path).files)
-    assert "private.png" in packed(tmp_path).left
+    assert {"tree.svg", "scores.png", "README.md"} <= set(allowed_files(tmp_path).files)
+    assert "private.png" in allowed_files(tmp_path).left
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_words_that_the_public_file_lacks_stay(tmp_path: Path) -> None:
     public = tmp_path / "public.vec"
     public.write_text("".join(f"{word} 1 2 3\n" for word in ["w3", "w1", "elsewhere", "w7"]))
     aside = tmp_path / "aside"
-    gathered(tmp_path / "model", aside)
+    gather(tmp_path / "model", aside)
     assert "3 words that public.vec has too; 9 others stay here" in keep_public_words(aside, str(public))
     assert json.loads((aside / "words.json").read_text())["words"] == ["w1", "w3", "w7"]
     kept = load_file(aside / "model.safetensors")["encoder.words.vectors"]

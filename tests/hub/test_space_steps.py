@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from small import KINDS, UPOS, WORDS, model_of
 
 from hf_xst.charts import pool, pooled_chart
-from hf_xst.hub.space.steps import FLOOR, LONGEST, Workbench, steps
+from hf_xst.hub.space.steps import FLOOR, LONGEST, TaskModels, steps
 
 SOURCES = ("one", "two", "three")
 ONE_EACH = dict.fromkeys(SOURCES, 1.0)
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def bench(request):
-    return Workbench({name: model_of(request.param, seed) for seed, name in enumerate(SOURCES)})
+def models(request):
+    return TaskModels({name: model_of(request.param, seed) for seed, name in enumerate(SOURCES)})
 
 
-def read(bench, length):
+def read(models, length):
     tags = {"upos": [UPOS[place % 3] for place in range(length)]}
     words = WORDS[:length]
-    return bench.reading(words, **tags), bench.pool.distributions([{"words": words, **tags}])
+    return models.reading(words, **tags), models.pool.distributions([{"words": words, **tags}])
 
 
 @given(
@@ -32,8 +32,8 @@ def read(bench, length):
     weights=st.lists(st.floats(0, 1), min_size=3, max_size=3).filter(lambda found: sum(found) > 0.1),
 )
 @settings(max_examples=20, deadline=None)
-def test_charts_and_best_structures_are_the_librarys(bench, length, sigma, weights):
-    reading, distributions = read(bench, length)
+def test_charts_and_best_structures_are_the_librarys(models, length, sigma, weights):
+    reading, distributions = read(models, length)
     found = steps(reading, dict(zip(SOURCES, weights, strict=True)), sigma)
     possible = torch.stack([each.group_view(each.marginals()) for each in distributions])[:, 0].gt(0).any(0)
     chart = pooled_chart(distributions, sigma, weights, FLOOR)
@@ -49,8 +49,8 @@ def test_charts_and_best_structures_are_the_librarys(bench, length, sigma, weigh
     assert found.confidence()[:groups] == pytest.approx(expected)
 
 
-def test_a_subset_of_sources_is_a_pool_of_its_own(bench):
-    reading, distributions = read(bench, 4)
+def test_a_subset_of_sources_is_a_pool_of_its_own(models):
+    reading, distributions = read(models, 4)
     found = steps(reading.of(["three", "one"]), ONE_EACH, 0.7)
     chart = pooled_chart([distributions[0], distributions[2]], 0.7, None, FLOOR)
     assert torch.equal(found.kept, chart[0])
@@ -63,40 +63,40 @@ def test_a_subset_of_sources_is_a_pool_of_its_own(bench):
         reading.of(["four"])
 
 
-def test_what_is_moved_is_answered_without_the_models(bench, monkeypatch):
+def test_what_is_moved_is_answered_without_the_models(models, monkeypatch):
     runs = []
-    ask = bench.pool.distributions
-    monkeypatch.setattr(bench.pool, "distributions", lambda rows: runs.append(rows) or ask(rows))
+    ask = models.pool.distributions
+    monkeypatch.setattr(models.pool, "distributions", lambda rows: runs.append(rows) or ask(rows))
     tags = ["NOUN", "VERB", "ADJ"]
     for sigma in (0.3, 0.6, 0.9):
         for weight in (0.0, 0.5):
-            reading = bench.reading(["fresh", "w1", "w2"], upos=tags)
+            reading = models.reading(["fresh", "w1", "w2"], upos=tags)
             steps(reading.of(SOURCES[:2]), ONE_EACH | {"one": weight}, sigma)
     assert len(runs) == 1
-    bench.reading(["w2", "w1", "fresh"], upos=tags)
+    models.reading(["w2", "w1", "fresh"], upos=tags)
     assert len(runs) == 2
 
 
-def test_structures_become_columns(bench):
-    reading, _ = read(bench, 3)
+def test_structures_become_columns(models):
+    reading, _ = read(models, 3)
     found = steps(reading, ONE_EACH, 0.9)
-    columns = bench.columns_of(reading, found.best)
-    assert tuple(columns) == bench.columns
+    columns = models.columns_of(reading, found.best)
+    assert tuple(columns) == models.columns
     assert {len(values) for values in columns.values()} == {3}
 
 
 def test_a_pools_prediction_is_that_of_equal_weights():
-    bench = Workbench({name: model_of("tagger", seed) for seed, name in enumerate(SOURCES)})
-    _, distributions = read(bench, 5)
+    models = TaskModels({name: model_of("tagger", seed) for seed, name in enumerate(SOURCES)})
+    _, distributions = read(models, 5)
     expected = pool(distributions, None, FLOOR).best()[0, 1:-1].tolist()
-    assert bench.predicted(WORDS[:5]) == {"upos": [bench.names[tag] for tag in expected]}
+    assert models.predicted(WORDS[:5]) == {"upos": [models.names[tag] for tag in expected]}
 
 
 def test_labels_of_all_sources_are_there():
-    models = {"one": model_of("tagger"), "two": model_of("tagger", 1, labels=["NOUN", "X"])}
-    bench = Workbench(models)
-    assert bench.names == ["NOUN", "VERB", "ADJ", "X", *models["one"].names[-2:]]
-    reading = bench.reading(["w1", "w2"])
+    one = model_of("tagger")
+    models = TaskModels({"one": one, "two": model_of("tagger", 1, labels=["NOUN", "X"])})
+    assert models.names == ["NOUN", "VERB", "ADJ", "X", *one.names[-2:]]
+    reading = models.reading(["w1", "w2"])
     shares = reading.marginals("two").view(3, 6, 6)
     assert float(shares[:, [1, 2]].sum()) == 0
     found = steps(reading, {"one": 1, "two": 1}, 1.0)
@@ -110,20 +110,20 @@ def test_labels_of_all_sources_are_there():
         ({"words": ["w"] * (LONGEST + 1)}, "a sentence of 61 words"),
     ],
 )
-def test_sentences_that_are_refused(bench, sentence, message):
+def test_sentences_that_are_refused(models, sentence, message):
     with pytest.raises(ValueError, match=message):
-        bench.reading(**sentence)
+        models.reading(**sentence)
 
 
 def test_wrong_settings():
     with pytest.raises(ValueError, match="there is no source model"):
-        Workbench({})
+        TaskModels({})
     with pytest.raises(ValueError, match="must all be models of one kind"):
-        Workbench({"one": model_of("parser"), "two": model_of("tagger")})
-    bench = Workbench({"one": model_of("parser", uses_upos=True)})
+        TaskModels({"one": model_of("parser"), "two": model_of("tagger")})
+    models = TaskModels({"one": model_of("parser", uses_upos=True)})
     with pytest.raises(ValueError, match="the models read upos beside the words"):
-        bench.reading(["w1"])
-    reading = bench.reading(["w1"], upos=["NOUN"])
+        models.reading(["w1"])
+    reading = models.reading(["w1"], upos=["NOUN"])
     with pytest.raises(ValueError, match="not all zero"):
         steps(reading, {"one": 0.0}, 0.9)
     with pytest.raises(ValueError, match="sigma is 0"):

@@ -461,7 +461,7 @@ def test_predictions_are_scored_whatever_they_are_and_without_what_gold_leaves_o
     assert 100 * 5 / 9 <= scores["uas_punct"] < 100
     write_conllu([each.annotated({"head": ["_"] * len(each.words)}) for each in made], gold_file)
     assert run(*evaluation, f"test={file}") == 1
-    assert f"{gold_file}: sentence" in (told := capsys.readouterr().err)
+    assert f"{gold_file}:1: sentence s0: word 1" in (told := capsys.readouterr().err)
     assert "word 1 has the head '_'; expected a number" in told
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small import RELATIONS, UPOS, charts, gold, model_of, vectors
 
-from hf_xst.training.fresh import fresh_model, model_class
+from hf_xst.training.fresh_model import fresh_model, model_class
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])

@@ -18,7 +18,7 @@ import hf_xst_cli
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.data.sentence import attribute
 from hf_xst.demo.defaults import source_languages, target_language
-from hf_xst.training.fresh import fresh_model
+from hf_xst.training.fresh_model import fresh_model
 from hf_xst.training.sentences import needs_structure, other_labels
 
 pytest.importorskip("seqeval")

@@ -9,7 +9,6 @@ from small import UPOS, gold, model_of, vectors
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.training import sentences
-from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.sentences import (
     annotate,
     content_hash,
@@ -20,6 +19,7 @@ from hf_xst.training.sentences import (
     split_of,
 )
 from hf_xst.training.sources import SourcePool, SourceSpec, load_model, weights_digest
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from hf_xst.data import ConlluSentence
 from hf_xst.demo.ready import ready_sources
 from hf_xst.extras import need
 from hf_xst.hub.space.app import build, launch
-from hf_xst.hub.space.desk import Desk
+from hf_xst.hub.space.backend import Backend
 from hf_xst.hub.space.publish import SpaceContent, push_space
 from hf_xst.hub.space.sentences import typed_sentence, uploaded_sentences
-from hf_xst.hub.space.steps import Workbench
+from hf_xst.hub.space.steps import TaskModels
 from hf_xst.training.arguments import VectorArguments, option
 from hf_xst.training.runs import say
 from hf_xst.training.sentences import read_word_vectors
@@ -86,15 +86,15 @@ def app(arguments: SpaceArguments | None = None) -> Any:
     sentences = [] if told.sentences is None else uploaded_sentences(told.sentences)
     if not told.sources and not told.taggers:
         ready = ready_sources()
-        desk = Desk({task: Workbench(models) for task, models in ready.models.items()})
-        return build(desk, sentences or ready.sentences)
+        backend = Backend({task: TaskModels(models) for task, models in ready.models.items()})
+        return build(backend, sentences or ready.sentences)
     vectors = read_word_vectors(told)
-    benches = {
-        task: Workbench(load_sources(specs, vectors))
+    tasks = {
+        task: TaskModels(load_sources(specs, vectors))
         for task, specs in (("parser", _specs(told.sources)), ("tagger", _specs(told.taggers)))
         if specs
     }
-    return build(Desk(benches), sentences or _first_sentence(vectors))
+    return build(Backend(tasks), sentences or _first_sentence(vectors))
 
 
 def _specs(texts: Sequence[str]) -> list[SourceSpec]:

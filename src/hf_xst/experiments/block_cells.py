@@ -10,9 +10,9 @@ from hf_xst.experiments import scoring
 from hf_xst.experiments.block import Block, Results, merged, root_of
 from hf_xst.experiments.cells import CODE_VERSION, Cell
 from hf_xst.experiments.checks import LEARNED, PUBLISHED, SPECIAL
-from hf_xst.experiments.heads import share_frozen
 from hf_xst.experiments.plans import ChartPlan, Method
 from hf_xst.experiments.scoring import Place
+from hf_xst.experiments.shared_weights import share_frozen
 from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
 from hf_xst.training.jobs.build_charts import build_charts
 from hf_xst.training.jobs.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job

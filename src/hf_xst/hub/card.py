@@ -1,7 +1,7 @@
 """Cards of models and charts, made from what their runs have recorded; the command `hf-xst card`.
 
 A card is a README.md with metadata for the Hub, and two pictures beside it. Made again, it keeps what people
-have written into it; see `keeping`.
+have written into it; see `hf_xst.hub.card_merge`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardData
 
 from hf_xst.files import write_text
+from hf_xst.hub.card_merge import Card, folded
 from hf_xst.hub.example import Example, example_of, read_example
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.keeping import Card, folded
 from hf_xst.hub.metadata import charts_metadata, checked_languages, licence_fields, model_metadata
 from hf_xst.hub.pictures import (
     TABLE,

@@ -11,7 +11,7 @@ from datasets import Dataset, Features, List, Value, load_dataset
 
 from hf_xst.files import written_aside
 from hf_xst.training.chart_folder import shards_in
-from hf_xst.training.fresh import model_class
+from hf_xst.training.fresh_model import model_class
 
 
 def with_readable_columns(rows: Dataset, provenance: Mapping[str, Any]) -> Dataset:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.data.languages import LANGUAGES
+from hf_xst.hub.markdown import Markdown, code, plain, shown_command, without_paths
 from hf_xst.hub.records import Records
 from hf_xst.hub.scored import Scores, Treebanks, developed_on, scores_of, trained_on
-from hf_xst.hub.wording import Markdown, code, plain, shown_command, without_paths
 from hf_xst.models.crf_tagger.configuration import BOUNDARIES as BOUNDARY_NAMES
 from hf_xst.training.annotation import ANNOTATOR_FOLDER
 from hf_xst.training.starts import MEAN, NONE

@@ -21,9 +21,9 @@ from huggingface_hub.errors import (
 from huggingface_hub.repocard import RepoCard
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
+from hf_xst.hub.allowed_files import CARD, AllowedFiles, allowed_files, gather
+from hf_xst.hub.card_merge import Card
 from hf_xst.hub.chart_columns import spell_out
-from hf_xst.hub.keeping import Card
-from hf_xst.hub.parcel import CARD, Parcel, gathered, packed
 from hf_xst.hub.privacy import Secrets, find_leaks
 from hf_xst.hub.training_text import training_sentences
 from hf_xst.hub.upload import Destination, resolved, upload
@@ -88,27 +88,27 @@ def push_folder(
         ValueError: there is nothing to push, something private was found, or the Hub refuses; in one line.
     """
     folder, choices = Path(folder), choices or Choices()
-    kind = packed(folder).kind
+    kind = allowed_files(folder).kind
     destination = replace(destination, kind=kind)
     _check_id(destination.repository)
     if not choices.dry_run:
         destination = resolved(destination)
     with tempfile.TemporaryDirectory(prefix="hf-xst-push-") as name:
         aside = Path(name)
-        gathered(folder, aside)
+        gather(folder, aside)
         notes = [_spelled(aside)] if kind == "dataset" else _words_chosen(aside, choices)
         _with_card(aside, destination, choices)
-        parcel = packed(aside)
+        sent = allowed_files(aside)
         sentences = training_sentences(folder, unsearched=choices.unsearched) if kind == "model" else ()
         secrets = Secrets.here(folder, destination.account, sentences, destination.known_token)
-        _check(parcel, secrets)
+        _check(sent, secrets)
         if secrets.sentences.too_short:
             notes.append(
                 f"{secrets.sentences.too_short} training sentences are too short to be told from chance and "
                 "were not searched for"
             )
-        _tell(parcel, destination, notes, dry_run=choices.dry_run)
-        return None if choices.dry_run else upload(parcel, destination)
+        _tell(sent, destination, notes, dry_run=choices.dry_run)
+        return None if choices.dry_run else upload(sent, destination)
 
 
 def _check_id(repository: str) -> None:
@@ -252,8 +252,8 @@ def _card_there(destination: Destination) -> Path | None:
     return Path(there)
 
 
-def _check(parcel: Parcel, secrets: Secrets) -> None:
-    leaks = find_leaks(parcel.files, secrets)
+def _check(sent: AllowedFiles, secrets: Secrets) -> None:
+    leaks = find_leaks(sent.files, secrets)
     if leaks:
         shown = "; ".join(f"{leak.file}: {leak.what}" for leak in leaks[:_SHOWN_LEAKS])
         more = f"; and {len(leaks) - _SHOWN_LEAKS} more" if len(leaks) > _SHOWN_LEAKS else ""
@@ -262,20 +262,20 @@ def _check(parcel: Parcel, secrets: Secrets) -> None:
         )
 
 
-def _tell(parcel: Parcel, destination: Destination, notes: list[str], *, dry_run: bool) -> None:
+def _tell(sent: AllowedFiles, destination: Destination, notes: list[str], *, dry_run: bool) -> None:
     seen = "public" if destination.public else "private"
     does = "would go" if dry_run else "go"
     say(
-        f"{len(parcel.files)} files ({sized(parcel.size)}) {does} to the {seen} "
-        f"{'model' if parcel.kind == 'model' else 'data set'} {destination.repository}",
+        f"{len(sent.files)} files ({sized(sent.size)}) {does} to the {seen} "
+        f"{'model' if sent.kind == 'model' else 'data set'} {destination.repository}",
         "bold",
     )
-    for name, path in parcel.files.items():
+    for name, path in sent.files.items():
         say(f"  {sized(path.stat().st_size):>9}  {name}")
     for note in notes:
         say(f"  {note}")
-    if parcel.left:
-        say(f"  stay here: {', '.join(parcel.left)}")
+    if sent.left:
+        say(f"  stay here: {', '.join(sent.left)}")
 
 
 def sized(size: float) -> str:

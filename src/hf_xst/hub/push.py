@@ -29,7 +29,8 @@ class PushArguments:
         "Let the folder's card replace what people have written into the one on the Hub.", False
     )
     vocabulary: Literal["public", "all"] = option(
-        "Words that go with a model that reads by word vectors: those of the public vector file, or all.", "public"
+        "Words that go with a model that reads by word vectors: those of the public vector file, or all.",
+        "public",
     )
     vectors: str | None = option(
         "The public vector file; without it the one that the model was made with counts as public."

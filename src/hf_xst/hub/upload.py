@@ -11,7 +11,7 @@ from typing import Any
 from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
-from hf_xst.hub.parcel import Parcel, is_allowed
+from hf_xst.hub.allowed_files import AllowedFiles, is_allowed
 from hf_xst.remote import HUB_ERRORS, Kind, reason
 from hf_xst.training.runs import say
 
@@ -80,11 +80,11 @@ def _owner(destination: Destination) -> str:
     return str(HfApi(token=destination.token).whoami()["name"])
 
 
-def upload(parcel: Parcel, destination: Destination) -> CommitInfo:
+def upload(sent: AllowedFiles, destination: Destination) -> CommitInfo:
     """Send files in one commit; allowed files there from before that do not go now are removed.
 
     Args:
-        parcel: the files.
+        sent: the files.
         destination: the repository, `resolved`.
 
     Raises:
@@ -96,11 +96,11 @@ def upload(parcel: Parcel, destination: Destination) -> CommitInfo:
         head = _ready_repository(api, destination)
         _check_tag(api, destination, head)
         known = api.list_repo_files(repository, revision=destination.revision, repo_type=kind)
-        stale = [name for name in known if is_allowed(name, kind) and name not in parcel.files]
+        stale = [name for name in known if is_allowed(name, kind) and name not in sent.files]
         commit = api.create_commit(
             repository,
             [
-                *(CommitOperationAdd(name, str(path)) for name, path in parcel.files.items()),
+                *(CommitOperationAdd(name, str(path)) for name, path in sent.files.items()),
                 *(CommitOperationDelete(name) for name in stale),
             ],
             commit_message=destination.message or f"Upload {'model' if kind == 'model' else 'charts'}",

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from hf_xst.data import WordVectors, read_vectors
-from hf_xst.hub.parcel import is_allowed
+from hf_xst.hub.allowed_files import is_allowed
 from hf_xst.models.base import StructuredModel
 from hf_xst.models.vector_table import WORDS_FILE, VectorTable
 from hf_xst.training.sources import load_model

@@ -22,7 +22,7 @@ from hf_xst.remote import located, reason
 from hf_xst.structures.base import Structure
 from hf_xst.training.frozen import WordStates, shared_encoders
 from hf_xst.training.inference import run_rows
-from hf_xst.training.own_words import tell_of_own_words
+from hf_xst.training.word_checks import tell_of_own_words
 
 _SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>[^=]+)")
 

@@ -15,10 +15,10 @@ from hf_xst.data import WordVectors
 from hf_xst.models.base import StructuredModel
 from hf_xst.training.arguments import TransferArguments
 from hf_xst.training.averaging import mean_of_models
-from hf_xst.training.fresh import fresh_model
-from hf_xst.training.own_words import same_words
+from hf_xst.training.fresh_model import fresh_model
 from hf_xst.training.runs import say
 from hf_xst.training.sources import SourceSpec, load_model
+from hf_xst.training.word_checks import same_words
 
 NONE, MEAN = "none", "mean"
 NO_MODELS = (None, NONE, MEAN)

@@ -10,7 +10,7 @@ from typing import Any
 from hf_xst.analysis.groups import SCOPES
 from hf_xst.experiments.report.ablations import ablation_tables
 from hf_xst.experiments.report.charts import correlation_table, distance_table, quality_table, size_table
-from hf_xst.experiments.report.course import curve_table, time_table
+from hf_xst.experiments.report.curves import curve_table, time_table
 from hf_xst.experiments.report.pictures import (
     Picture,
     ablation_pictures,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hf_xst.analysis.plots import ablation_lines, difference_bars, gain_scatter, pool_figure, save_figure
 from hf_xst.experiments.report.ablations import Series, ablation_names, ablation_series
 from hf_xst.experiments.report.charts import distance_points
-from hf_xst.experiments.report.course import mean_curves
+from hf_xst.experiments.report.curves import mean_curves
 from hf_xst.experiments.report.grid import TRAINED
 from hf_xst.experiments.report.reading import VOTE, Results, method_title
 from hf_xst.extras import need

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hf_xst.experiments.report.csv_tables import table_csv
 from hf_xst.experiments.report.html import page_html
 from hf_xst.experiments.report.latex import table_latex
 from hf_xst.experiments.report.markdown import page_markdown
 from hf_xst.experiments.report.page import make_page
 from hf_xst.experiments.report.pictures import draw_all
 from hf_xst.experiments.report.reading import Records, Results
-from hf_xst.experiments.report.sheets import table_csv
 from hf_xst.files import write_text
 
 RESULTS = "results.json"

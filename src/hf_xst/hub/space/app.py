@@ -10,7 +10,7 @@ from typing import Any
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.drawing.script import is_right_to_left
 from hf_xst.extras import need
-from hf_xst.hub.space.desk import TITLES, Desk
+from hf_xst.hub.space.backend import TITLES, Backend
 from hf_xst.hub.space.sentences import typed_sentence, uploaded_sentences
 
 TITLE = "Structures from other people's models"
@@ -30,11 +30,13 @@ SIGMAS = (0.05, 1.0)
 Outputs = list[Any]
 
 
-def build(desk: Desk, examples: Sequence[ConlluSentence], *, title: str = TITLE, about: str = ABOUT) -> Any:
+def build(
+    backend: Backend, examples: Sequence[ConlluSentence], *, title: str = TITLE, about: str = ABOUT
+) -> Any:
     """Lay out the app.
 
     Args:
-        desk: the models.
+        backend: the models.
         examples: sentences to choose from, at least one.
         title: of the page.
         about: what a visitor is told, in Markdown.
@@ -51,7 +53,7 @@ def build(desk: Desk, examples: Sequence[ConlluSentence], *, title: str = TITLE,
     gradio = need("gradio", "demo")
     with gradio.Blocks(title=title, analytics_enabled=False) as blocks:
         gradio.Markdown(f"# {title}\n{about}")
-        page = _Page(gradio, desk, examples)
+        page = _Page(gradio, backend, examples)
         page.connect(blocks)
     return blocks
 
@@ -75,8 +77,8 @@ def launch(blocks: Any, **settings: Any) -> Any:
 class _Page:
     """The app's parts and what happens between them."""
 
-    def __init__(self, gradio: Any, desk: Desk, examples: Sequence[ConlluSentence]) -> None:
-        self._gradio, self._desk = gradio, desk
+    def __init__(self, gradio: Any, backend: Backend, examples: Sequence[ConlluSentence]) -> None:
+        self._gradio, self._backend = gradio, backend
         raws = [sentence.raw for sentence in examples]
         self.known = gradio.State(raws)
         self.current = gradio.State(raws[0])
@@ -91,7 +93,7 @@ class _Page:
         with gradio.Row():
             self.weights = [
                 gradio.Slider(0, 1, value=1, step=0.05, label=f"weight of {name}", elem_id=f"weight-{place}")
-                for place, name in enumerate(desk.sources)
+                for place, name in enumerate(backend.sources)
             ]
         self.pool = gradio.HTML(elem_id="pool")
         gradio.Markdown(
@@ -120,10 +122,11 @@ class _Page:
             self.upload = gradio.UploadButton("Upload CoNLL-U", file_types=kinds, elem_id="upload")
 
     def _ask_for_models(self) -> None:
-        gradio, benches = self._gradio, self._desk.benches
-        tasks = [(TITLES[name], name) for name in benches]
-        self.task = gradio.Radio(tasks, value=tasks[0][1], label="What is wanted", elem_id="task")
-        names = benches[tasks[0][1]].sources
+        gradio, tasks = self._gradio, self._backend.tasks
+        first = next(iter(tasks))
+        choices = [(TITLES[name], name) for name in tasks]
+        self.task = gradio.Radio(choices, value=first, label="What is wanted", elem_id="task")
+        names = tasks[first].sources
         self.sources = gradio.CheckboxGroup(names, value=names, label="Source models", elem_id="sources")
 
     def connect(self, blocks: Any) -> None:
@@ -178,20 +181,20 @@ class _Page:
         return [sentence.raw, self._gradio.Textbox(" ".join(words), rtl=is_right_to_left(words))]
 
     def _change_task(self, task: str) -> Any:
-        names = self._desk.benches[task].sources
+        names = self._backend.tasks[task].sources
         return self._gradio.CheckboxGroup(names, value=names)
 
     # -- what is answered ---------------------------------------------------------------------------------
 
     def _show_all(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
-        marginals = self._tell(self._desk.marginals, task, _sentence(raw), sources)
+        marginals = self._tell(self._backend.marginals, task, _sentence(raw), sources)
         return [marginals, *self._show_answer(task, raw, sources, sigma, *weights)]
 
     def _show_answer(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
-        by_name = dict(zip(self._desk.sources, weights, strict=True))
+        by_name = dict(zip(self._backend.sources, weights, strict=True))
         # A number that is half typed may lie outside.
         mass = min(max(sigma, SIGMAS[0]), SIGMAS[1])
-        found = self._tell(self._desk.answer, task, _sentence(raw), sources, by_name, mass)
+        found = self._tell(self._backend.answer, task, _sentence(raw), sources, by_name, mass)
         return [found.pool, found.chart, found.best, found.download]
 
     def _tell(self, ask: Callable[..., Any], *question: Any) -> Any:

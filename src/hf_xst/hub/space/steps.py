@@ -116,7 +116,7 @@ def steps(reading: Reading, weights: Mapping[str, float], sigma: float, floor: f
     return Steps(pooled[0].exp(), kept[0], best[0])
 
 
-class Workbench:
+class TaskModels:
     """Source models of one kind, at hand for one sentence after another.
 
     Args:

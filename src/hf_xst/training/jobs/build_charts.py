@@ -20,7 +20,6 @@ from hf_xst.training.chart_folder import write_provenance
 from hf_xst.training.chart_settings import ChartSettings
 from hf_xst.training.choosing import choose
 from hf_xst.training.defaults import chart_limits, default_recipe
-from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.recipes import AGREEMENT, PUBLISHED_RECIPE, RECIPES, RECOMMENDED, UNIFORM, Recipe
 from hf_xst.training.runs import CHARTS, RunFolder, check_one_process, check_output, package_versions, say
 from hf_xst.training.sentences import annotate, read_word_vectors, unlabelled_rows
@@ -32,6 +31,7 @@ from hf_xst.training.sources import (
     weights_digest,
 )
 from hf_xst.training.weight_files import read_weights
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 
 def build_charts(arguments: BuildChartsArguments) -> dict[str, Any]:

@@ -7,14 +7,12 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.data import prepare, read_conllu
-from hf_xst.data.layout import sentences_to_dataset
+from hf_xst.data.predictions import read_predictions
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.metrics import score
 from hf_xst.models.base import Row
 from hf_xst.training.arguments import EvaluateArguments
 from hf_xst.training.inference import predict_rows
-from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.runs import RunFolder, check_one_process, check_output, say, summary
 from hf_xst.training.sentences import (
     annotate,
@@ -25,6 +23,7 @@ from hf_xst.training.sentences import (
     split_of,
 )
 from hf_xst.training.sources import ready_model
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 
 def evaluate(arguments: EvaluateArguments) -> dict[str, Any]:
@@ -65,34 +64,15 @@ def _of_file(arguments: EvaluateArguments) -> Compared:
     assert arguments.predictions is not None
     wanted = tuple(arguments.columns)
     gold, note = _gold(arguments, wanted)
-    rows = _predicted(arguments.predictions, wanted)
+    rows = read_predictions(
+        arguments.predictions, labels=other_labels(wanted), structure=needs_structure(wanted)
+    )
     if len(rows) != len(gold):
         assert arguments.treebank is not None
         whole = split_of(arguments.treebank, arguments.split, arguments.data)
         rows = rows.select(_kept_of(whole, gold)) if len(rows) == len(whole) else rows
     _check_words(rows, gold, arguments.predictions)
     return rows.select_columns(list(wanted)), gold, wanted, note, arguments.scheme
-
-
-def _predicted(file: str, columns: Sequence[str]) -> Dataset:
-    """Read predictions, which need not be what gold must: any head that is a number is scored.
-
-    Raises:
-        ValueError: a head is none; or there is no sentence.
-    """
-    sentences = list(read_conllu(file))
-    rows, _ = prepare(sentences_to_dataset(sentences), gold=False, labels=other_labels(columns))
-    if not needs_structure(columns):
-        return rows
-    for sentence in sentences:
-        strange = [place for place, head in enumerate(sentence.heads, start=1) if not head.isdecimal()]
-        if strange:
-            raise ValueError(
-                f"{file}: sentence {sentence.identifier}: word {strange[0]} has the head "
-                f"{sentence.heads[strange[0] - 1]!r}; expected a number"
-            )
-    rows = rows.add_column("head", [[int(head) for head in each.heads] for each in sentences])
-    return rows.add_column("deprel", [each.deprels for each in sentences])
 
 
 def _kept_of(whole: Dataset, gold: Dataset) -> list[int]:

@@ -29,11 +29,11 @@ from hf_xst.training.annotation import (
 )
 from hf_xst.training.arguments import PredictArguments
 from hf_xst.training.confidence import Reading
-from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.resuming import BlockFile
 from hf_xst.training.runs import say
 from hf_xst.training.sentences import read_word_vectors
 from hf_xst.training.sources import ready_model
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 STREAM, NO_ANNOTATOR = "-", "none"
 _NAMED = 3

@@ -27,11 +27,11 @@ from hf_xst.models.base import Row
 from hf_xst.structures.base import Structure
 from hf_xst.training.arguments import VoteArguments
 from hf_xst.training.inference import in_batches
-from hf_xst.training.own_words import tell_of_unknown_words
 from hf_xst.training.runs import RunFolder, check_output, say, summary
 from hf_xst.training.sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
 from hf_xst.training.sources import SourcePool, SourceSpec, load_sources
 from hf_xst.training.weight_files import read_weights
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 Columns = dict[str, list[Any]]
 Answers = list[list[str]]

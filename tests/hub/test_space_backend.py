@@ -9,22 +9,22 @@ import pytest
 from small import RELATIONS, model_of
 
 from hf_xst.data import ConlluSentence
-from hf_xst.hub.space.desk import Answer, Desk
+from hf_xst.hub.space.backend import Answer, Backend
 from hf_xst.hub.space.sentences import gold_of, typed_sentence, uploaded_sentences, upos_of
-from hf_xst.hub.space.steps import Workbench
+from hf_xst.hub.space.steps import TaskModels
 
 SOURCES = ["one", "two"]
 WEIGHTS = {"one": 1.0, "two": 0.5}
 
 
 @pytest.fixture(scope="module")
-def desk():
-    return Desk(
+def backend():
+    return Backend(
         {
-            "parser": Workbench(
+            "parser": TaskModels(
                 {name: model_of("parser", seed, uses_upos=True) for seed, name in enumerate(SOURCES)}
             ),
-            "tagger": Workbench({name: model_of("tagger", seed) for seed, name in enumerate(SOURCES)}),
+            "tagger": TaskModels({name: model_of("tagger", seed) for seed, name in enumerate(SOURCES)}),
         }
     )
 
@@ -38,11 +38,11 @@ def annotated(**columns):
 @pytest.mark.parametrize(
     "sentence", [annotated(), typed_sentence("w1 ?"), typed_sentence("שלום עולם")], ids=str
 )
-def test_every_step_is_answered(desk, task, sentence):
-    marginals = desk.marginals(task, sentence, SOURCES)
+def test_every_step_is_answered(backend, task, sentence):
+    marginals = backend.marginals(task, sentence, SOURCES)
     assert marginals.count("<svg") == 2
     assert marginals.count("<figure>") == 2
-    found = desk.answer(task, sentence, SOURCES, WEIGHTS, 0.9)
+    found = backend.answer(task, sentence, SOURCES, WEIGHTS, 0.9)
     for part in (found.pool, found.chart, found.best):
         assert part.count("<svg") == 1
     assert "The chart holds" in found.chart
@@ -51,11 +51,11 @@ def test_every_step_is_answered(desk, task, sentence):
     assert '<pre class="drawn" dir="ltr">' in found.best
 
 
-def test_gold_is_marked_where_it_is_known(desk):
-    found = desk.answer("parser", annotated(), SOURCES, WEIGHTS, 0.9)
+def test_gold_is_marked_where_it_is_known(backend):
+    found = backend.answer("parser", annotated(), SOURCES, WEIGHTS, 0.9)
     assert found.pool.count("★") == 3
     assert "★" in found.chart
-    assert "★" not in desk.answer("parser", annotated(head=["_"] * 3), SOURCES, WEIGHTS, 0.9).chart
+    assert "★" not in backend.answer("parser", annotated(head=["_"] * 3), SOURCES, WEIGHTS, 0.9).chart
 
 
 def downloaded(answer: Answer) -> str:
@@ -63,9 +63,9 @@ def downloaded(answer: Answer) -> str:
     return base64.b64decode(content).decode()
 
 
-def test_the_answer_can_be_saved(desk):
+def test_the_answer_can_be_saved(backend):
     sentence = annotated(misc=["A=1", "_", "_"])
-    text = downloaded(desk.answer("parser", sentence, SOURCES, WEIGHTS, 0.9))
+    text = downloaded(backend.answer("parser", sentence, SOURCES, WEIGHTS, 0.9))
     lines = [line.split("\t") for line in text.splitlines() if "\t" in line]
     assert text.startswith("# sent_id = s\n")
     assert text.endswith("\n\n")
@@ -75,24 +75,24 @@ def test_the_answer_can_be_saved(desk):
     assert lines[0][9] == "A=1"
 
 
-def test_tags_that_lack_are_predicted(desk):
+def test_tags_that_lack_are_predicted(backend):
     lines = [
         line.split("\t")
         for line in downloaded(
-            desk.answer("parser", typed_sentence("w1 w2"), SOURCES, WEIGHTS, 0.9)
+            backend.answer("parser", typed_sentence("w1 w2"), SOURCES, WEIGHTS, 0.9)
         ).splitlines()
         if "\t" in line
     ]
-    assert [line[3] for line in lines] == desk.benches["tagger"].predicted(["w1", "w2"])["upos"]
-    alone = Desk({"parser": desk.benches["parser"]})
+    assert [line[3] for line in lines] == backend.tasks["tagger"].predicted(["w1", "w2"])["upos"]
+    alone = Backend({"parser": backend.tasks["parser"]})
     with pytest.raises(ValueError, match="these parsers read tags: type word/TAG"):
         alone.answer("parser", typed_sentence("w1"), SOURCES, WEIGHTS, 0.9)
     assert alone.answer("parser", typed_sentence("w1/NOUN"), SOURCES, WEIGHTS, 0.9).best
 
 
-def test_sigma_and_weights_change_the_answer(desk):
+def test_sigma_and_weights_change_the_answer(backend):
     answers = [
-        desk.answer("parser", annotated(), SOURCES, weights, sigma)
+        backend.answer("parser", annotated(), SOURCES, weights, sigma)
         for weights, sigma in ((WEIGHTS, 0.2), (WEIGHTS, 0.99), ({"one": 0.1, "two": 1.0}, 0.99))
     ]
     assert answers[0].pool != answers[1].pool  # its frames
@@ -100,30 +100,32 @@ def test_sigma_and_weights_change_the_answer(desk):
     assert len({answer.pool for answer in answers}) == 3
 
 
-def test_a_moved_slider_runs_no_model(desk, monkeypatch):
+def test_a_moved_slider_runs_no_model(backend, monkeypatch):
     sentence = typed_sentence("w3 w2 w1")
-    desk.marginals("parser", sentence, SOURCES)
+    backend.marginals("parser", sentence, SOURCES)
 
     def refuse(rows):
         raise AssertionError("a model ran again")
 
-    for bench in desk.benches.values():
-        monkeypatch.setattr(bench.pool, "distributions", refuse)
+    for models in backend.tasks.values():
+        monkeypatch.setattr(models.pool, "distributions", refuse)
     for sigma in (0.4, 0.8):
-        desk.answer("parser", sentence, SOURCES[:1], WEIGHTS, sigma)
+        backend.answer("parser", sentence, SOURCES[:1], WEIGHTS, sigma)
     with pytest.raises(AssertionError, match="a model ran again"):
-        desk.answer("parser", typed_sentence("w9 w2 w1"), SOURCES, WEIGHTS, 0.4)
+        backend.answer("parser", typed_sentence("w9 w2 w1"), SOURCES, WEIGHTS, 0.4)
 
 
-def test_what_a_visitor_writes_is_never_markup(desk):
-    found = desk.answer("tagger", typed_sentence("<script>alert(1)</script> & \" '"), SOURCES, WEIGHTS, 0.9)
+def test_what_a_visitor_writes_is_never_markup(backend):
+    found = backend.answer(
+        "tagger", typed_sentence("<script>alert(1)</script> & \" '"), SOURCES, WEIGHTS, 0.9
+    )
     for part in (found.pool, found.chart, found.best, found.download):
         assert "<script" not in part
 
 
 def test_no_models_at_all():
     with pytest.raises(ValueError, match="neither parsers nor taggers"):
-        Desk({})
+        Backend({})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hf_xst.drawing.script import is_right_to_left
 from hf_xst.drawing.svg import arc_diagram
 from hf_xst.drawing.text import isolated
 from hf_xst.hub.space.sentences import gold_of, upos_of
-from hf_xst.hub.space.steps import Reading, Steps, Workbench, steps
+from hf_xst.hub.space.steps import Reading, Steps, TaskModels, steps
 
 TITLES = {"parser": "dependency tree", "tagger": "tags"}
 
@@ -38,25 +38,25 @@ class Answer:
     download: str
 
 
-class Desk:
+class Backend:
     """Parsers and taggers, ready to be asked about sentences.
 
     Args:
-        benches: source models by task, `parser` or `tagger`.
+        tasks: source models by task, `parser` or `tagger`.
 
     Raises:
         ValueError: there is none.
     """
 
-    def __init__(self, benches: Mapping[str, Workbench]) -> None:
-        if not benches:
+    def __init__(self, tasks: Mapping[str, TaskModels]) -> None:
+        if not tasks:
             raise ValueError("there are neither parsers nor taggers; give at least one source model")
-        self.benches = dict(benches)
+        self.tasks = dict(tasks)
 
     @property
     def sources(self) -> list[str]:
         """The names of all sources of all tasks."""
-        return list(dict.fromkeys(name for bench in self.benches.values() for name in bench.sources))
+        return list(dict.fromkeys(name for models in self.tasks.values() for name in models.sources))
 
     def reading(self, task: str, sentence: ConlluSentence) -> tuple[Reading, list[str] | None]:
         """Ask the models of a task about a sentence, or remember what they said.
@@ -69,12 +69,12 @@ class Desk:
         Raises:
             ValueError: the sentence cannot be read; the message says why.
         """
-        bench, tags = self.benches[task], upos_of(sentence)
-        if tags is None and "upos" in bench.input_columns:
-            if "tagger" not in self.benches:
+        models, tags = self.tasks[task], upos_of(sentence)
+        if tags is None and "upos" in models.input_columns:
+            if "tagger" not in self.tasks:
                 raise ValueError("these parsers read tags: type word/TAG, or start the app with taggers")
-            (tags,) = self.benches["tagger"].predicted(sentence.words).values()
-        return bench.reading(sentence.words, **({} if tags is None else {"upos": tags})), tags
+            (tags,) = self.tasks["tagger"].predicted(sentence.words).values()
+        return models.reading(sentence.words, **({} if tags is None else {"upos": tags})), tags
 
     def marginals(self, task: str, sentence: ConlluSentence, sources: Sequence[str]) -> str:
         """Draw what each of some sources says.
@@ -83,7 +83,7 @@ class Desk:
             ValueError: the sentence cannot be read, or no source is chosen.
         """
         reading, _ = self.reading(task, sentence)
-        gold = gold_of(sentence, self.benches[task].columns)
+        gold = gold_of(sentence, self.tasks[task].columns)
         figures = [
             f"<figure><figcaption>{escape(name)}</figcaption>"
             f"{_table(reading, reading.marginals(name), gold, f'What {name} says')}</figure>"
@@ -111,11 +111,11 @@ class Desk:
         Raises:
             ValueError: the sentence cannot be read, or a setting is out of range.
         """
-        bench = self.benches[task]
+        models = self.tasks[task]
         reading, tags = self.reading(task, sentence)
         found = steps(reading.of(sources), weights, sigma)
-        gold = gold_of(sentence, bench.columns)
-        best = bench.columns_of(reading, found.best)
+        gold = gold_of(sentence, models.columns)
+        best = models.columns_of(reading, found.best)
         chart = ChartView(
             reading.space, reading.names, found.kept, sentence.words, tags, gold, best, found.pooled
         )

@@ -16,7 +16,7 @@ from test_cards import RECORDED, changed, copied, load
 import hf_xst_cli
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.hub.card import README, write_card
-from hf_xst.hub.keeping import Card
+from hf_xst.hub.card_merge import Card
 
 METADATA = st.dictionaries(
     st.sampled_from(["a", "b", "c"]),

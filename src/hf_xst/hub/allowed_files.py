@@ -26,7 +26,7 @@ _PICTURE = re.compile(r"""(?:\]\(|src=["'])(?:\./)?([\w./-]+\.(?:svg|png))""")
 
 
 @dataclass(frozen=True)
-class Parcel:
+class AllowedFiles:
     """The files that go, and those that stay.
 
     Attributes:
@@ -45,7 +45,7 @@ class Parcel:
         return sum(path.stat().st_size for path in self.files.values())
 
 
-def packed(folder: Path) -> Parcel:
+def allowed_files(folder: Path) -> AllowedFiles:
     """Choose what goes: files of the allowed list, the card, and pictures that the card shows.
 
     Raises:
@@ -60,7 +60,7 @@ def packed(folder: Path) -> Parcel:
         if name == CARD or name in pictures or is_allowed(name, kind)
     }
     left = [f"{name.split('/')[0]}/" if "/" in name else name for name in every if name not in chosen]
-    return Parcel(kind, chosen, tuple(dict.fromkeys(left)))
+    return AllowedFiles(kind, chosen, tuple(dict.fromkeys(left)))
 
 
 def is_allowed(name: str, kind: Kind) -> bool:
@@ -68,7 +68,7 @@ def is_allowed(name: str, kind: Kind) -> bool:
     return ALLOWED[kind].fullmatch(name) is not None
 
 
-def gathered(folder: Path, aside: Path) -> None:
+def gather(folder: Path, aside: Path) -> None:
     """Show a folder's files in another one, by links, so that some can be replaced there.
 
     Also those that never go are there: the card tells what the run's records say.

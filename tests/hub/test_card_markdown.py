@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.hub.wording import Markdown, block, cell, code, plain, shown, shown_command, without_paths
+from hf_xst.hub.markdown import Markdown, block, cell, code, plain, shown, shown_command, without_paths
 
 # Written in two parts, so that this file holds no path of a machine.
 HOME = "/home" + "/me"
