@@ -20,6 +20,8 @@ STEP = 1e-13
 ZERO = 1e-9
 # The weight of a source that is worth nothing but for what it excludes (at floor 0).
 TRACE = 1e-6
+# For each source, so many faces of the simplex are tried before an error says that the optimum was not found.
+_MOST_FACES = 20
 
 
 def learn_weights(
@@ -101,9 +103,13 @@ def _search(problem: PoolProblem) -> Array:
 
 
 def _polish(problem: PoolProblem, weights: Array) -> Array:
-    """Newton's method within a face of the simplex; the face grows while a weight at zero would help."""
+    """Newton's method within a face of the simplex; the face grows while a weight at zero would help.
+
+    Raises:
+        RuntimeError: the face changes without end.
+    """
     free = weights > ZERO
-    while True:
+    for _ in range(_MOST_FACES * len(weights)):
         weights = _newton(problem, np.where(free, weights, 0.0), free)
         gradient = problem.gradient(weights)
         free = weights > ZERO
@@ -112,6 +118,7 @@ def _polish(problem: PoolProblem, weights: Array) -> Array:
             return np.where(free, weights, 0.0)
         first = int(np.argmin(np.where(helpful, gradient, np.inf)))
         free[first], weights[first] = True, 2 * ZERO
+    raise RuntimeError(f"the weights of {len(weights)} sources do not settle; last {weights.tolist()}")
 
 
 def _newton(problem: PoolProblem, weights: Array, free: npt.NDArray[np.bool_]) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hf_xst.data import UPOS_TAGS
 from hf_xst.data.languages import LANGUAGES
 from hf_xst.hub.markdown import Markdown, code, plain, shown_command, without_paths
 from hf_xst.hub.records import Records
@@ -14,7 +15,7 @@ from hf_xst.training.annotation import ANNOTATOR_FOLDER
 from hf_xst.training.starts import MEAN, NONE
 
 TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
-UPOS = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+UPOS = frozenset(UPOS_TAGS)
 _NO_LANGUAGES = {"art": "an artificial language", "multilingual": "several languages"}
 BOUNDARIES = frozenset(BOUNDARY_NAMES)
 # Settings of training that a card lists if they are set, and how it calls them.

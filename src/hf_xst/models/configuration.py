@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any
 
 from transformers import PreTrainedConfig
-
-EncoderKind = Literal["vectors", "pretrained"]
 
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Weights = NDArray[np.float64] | NDArray[np.complex128]
 
 ABSENT = float("-inf")
