@@ -91,6 +91,8 @@ def test_field_case_of_bad_trees(shared):
 @pytest.mark.slow
 @pytest.mark.real
 def test_real_gold_trees_have_no_fault(shared):
-    for path in sorted(shared("ud-treebanks-v2.2").glob("UD_*/*-ud-dev.conllu")):
+    paths = sorted(shared("ud-treebanks-v2.2").glob("UD_*/*-ud-dev.conllu"))
+    assert len(paths) > 10
+    for path in paths:
         for sentence in read_conllu(path):
             check_gold_tree(sentence)
