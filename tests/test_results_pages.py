@@ -28,10 +28,11 @@ def table(folder: str, name: str) -> list[dict[str, str]]:
     return [row for row in rows if row["group"] == group]
 
 
-def numbers(section: str, begin: str) -> list[float]:
-    """The numbers of the first row of a table that begins like this."""
+def numbers(section: str, begin: str, below: int = 0) -> list[float]:
+    """The numbers of the first row of a table that begins like this, or of one below it."""
     page = (RESULTS / "README.md").read_text(encoding="utf-8").split(f"\n## {section}")[1]
-    line = next(line for line in page.splitlines() if line.startswith(f"| {begin} |"))
+    lines = page.splitlines()
+    line = lines[next(i for i, line in enumerate(lines) if line.startswith(f"| {begin} |")) + below]
     cells = [cell.strip(" *") for cell in line.split("|")[2:-1]]
     return [float(cell) for cell in cells if cell]
 
@@ -43,6 +44,18 @@ def test_the_answer_in_short(task, begin):
     (row,) = (row for row in table("cpu", "averages") if row["task"] == task)
     assert int(row["targets"]) == 16
     assert told == [round(float(row[f"ours: {method}"]), 1) for method in METHODS]
+
+
+@pytest.mark.parametrize(("task", "begin"), [("parser", "LAS"), ("tagger", "tags")])
+def test_word_vectors(task, begin):
+    told = numbers("Word vectors in place of an encoder", f"{begin}, word vectors")
+    del told[2]
+    (row,) = (row for row in table("vectors", "averages") if row["task"] == task)
+    assert told == [round(float(row[f"ours: {method}"]), 1) for method in METHODS]
+    (wins,) = (row for row in table("vectors", "wins") if row["task"] == task)
+    above = numbers("Word vectors in place of an encoder", f"{begin}, word vectors", below=1)
+    methods = [wins[f"ours: {method}"] for method in METHODS[2:]]
+    assert methods == [f"{number:.0f} of 6" for number in above[2:]]
 
 
 @pytest.mark.parametrize(("task", "begin"), [("parser", "LAS"), ("tagger", "tag accuracy")])
