@@ -156,8 +156,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, command in COMMANDS.items():
         listed.add_parser(name, help=command.help, add_help=False)
     chosen = parser.parse_args(words[:1])
-    from hf_xst.cli import run
-
+    try:
+        from hf_xst.cli import run
+    except KeyboardInterrupt:  # torch and its friends take some seconds
+        sys.stderr.write("\nstopped\n")
+        return 130
     return run(COMMANDS[chosen.command], chosen.command, _with_flag(COMMANDS[chosen.command], words[1:]))
 
 

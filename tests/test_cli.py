@@ -131,7 +131,7 @@ def test_a_runs_own_configuration_makes_the_same_run(tmp_path, arguments):
         (["--rate", "3"], "required: --output"),
         (["--output", "o", "--rate", "high"], "invalid float value: 'high'"),
         (["--output", "o", "--kind", "c"], "invalid choice: 'c'"),
-        (["--out", "o"], "required: --output"),
+        (["--out", "o"], "there is no --out; is --output meant?"),
         (["--output", "o", "--names", "a", "--names=b"], "--names is given twice; give it once, with all"),
     ],
 )

@@ -55,9 +55,9 @@ class Command(Protocol):
 def run(command: Command, name: str, words: Sequence[str]) -> int:
     """Run a command with its flags and return the exit status."""
     _be_quiet()
-    module: Any = import_module(command.module)
-    arguments = parse(module.__dict__[command.arguments], f"hf-xst {name}", command.help, words)
     try:
+        module: Any = import_module(command.module)
+        arguments = parse(module.__dict__[command.arguments], f"hf-xst {name}", command.help, words)
         module.__dict__[command.function](arguments)
     except KeyboardInterrupt:
         hint = "; the same command goes on from here" if command.resumes else ""
@@ -104,6 +104,9 @@ def parse(kind: type[Arguments], program: str, description: str, words: Sequence
         allow_abbrev=False,
     )
     flags = list(words)
+    unknown = _unknown_flag(words, kind)
+    if unknown is not None:  # before argparse asks for what it misses, which may be what is misspelt
+        parser.error(_unknown(unknown, [f"--{name}" for name in _names(kind)]))
     twice = _given_twice(words, kind)
     if twice is not None:
         parser.error(f"{twice} is given twice; give it once, with all its values behind it")
@@ -115,12 +118,25 @@ def parse(kind: type[Arguments], program: str, description: str, words: Sequence
         # What a flag cannot say, nothing and no entries, is said as a default.
         parser.set_defaults(**{name: value for name, value in settings.items() if value in (None, [], {})})
         flags = [*_flags_of(settings), *flags[1:]]
-    *groups, unknown = parser.parse_args_into_dataclasses(
+    *groups, left = parser.parse_args_into_dataclasses(
         args=flags, return_remaining_strings=True, look_for_args_file=False
     )
-    if unknown:
-        parser.error(_unknown(str(unknown[0]), [f"--{name}" for name in _names(kind)]))
+    if left and str(left[0]).endswith((".yaml", ".yml")):
+        parser.error(f"found {left[0]} behind other words; a file that stands in for flags comes first")
+    if left:
+        parser.error(_unknown(str(left[0]), [f"--{name}" for name in _names(kind)]))
     return kind(**{name: value for group in groups for name, value in vars(group).items()})
+
+
+def _unknown_flag(words: Sequence[str], kind: type[Any]) -> str | None:
+    """Return a flag that the command does not have."""
+    known = {"help", *_names(kind)}
+    for word in words:
+        flag = word.partition("=")[0]
+        name = flag.removeprefix("--").replace("-", "_")
+        if flag.startswith("--") and name and name not in known and name.removeprefix("no_") not in known:
+            return flag
+    return None
 
 
 def _given_twice(words: Sequence[str], kind: type[Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,14 @@ def test_the_order_of_look_up(words, word, found):
 def test_forms():
     assert lookup_forms("Ab12") == ("Ab12", "ab12", "Ab00", "ab00")
     assert lookup_forms("ab") == ("ab",)
+
+
+@pytest.mark.parametrize("way", ["NFC", "NFD"])
+def test_accents_are_found_composed_and_decomposed(way):
+    word = unicodedata.normalize(way, "Ọjọ́")
+    for other in ("NFC", "NFD"):
+        table = WordTable(["x", unicodedata.normalize(other, "ọjọ́")])
+        assert table.lookup(word) == table.first_word + 1
 
 
 def test_text_never_reaches_special_words():

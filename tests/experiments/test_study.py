@@ -279,6 +279,17 @@ def test_parsers_may_be_scored_on_gold_where_others_read_predicted_tags(language
         ({"targets": {"it": {"dev": "x"}}}, "targets: it: there is no text and no test"),
         ({"targets": ["it"]}, r"targets: found \['it'\]; expected names with their settings"),
         ({"charts": {"wide": {"sources": ["xx"]}}}, "charts: wide: there is no source xx; there are "),
+        ({"rules": "majority"}, "rules: found 'majority'; expected a list"),
+        ({"labelled": "many"}, "labelled: found 'many'; expected a number of sentences"),
+        ({"targets": {False: {"text": "x", "test": "y"}}}, "targets: found the name False; quote it"),
+        (
+            {"methods": {"mix": {"charts": "wide", "transfer": {"start": "mean"}}}},
+            "methods: mix: transfer: start is filled in by the study",
+        ),
+        (
+            {"tasks": {"tagger": {"transfer": {"updates": "drei"}}}},
+            "tagger: transfer: updates: found 'drei'; expected a number",
+        ),
         ({"seeds": []}, r"seeds: found \[\]; expected a list"),
         ({"rules": ["majorty"]}, r"rules: there is no majorty; is majority meant\?"),
         ({"labelled": 0, "rules": ["published"]}, "rules: published takes weights from labelled sentences"),
@@ -316,6 +327,7 @@ def test_what_is_missing_is_told(languages, changes, message):
     [
         ({"encoders": {"A": {}}}, "encoders: A: found neither of vectors and encoder; expected one"),
         ({"encoders": {"A": {"vectors": "x", "encoder": "y"}}}, "encoders: A: found both of vectors"),
+        ({"encoders": {"A": {"vectors": "x.{cod}.vec"}}}, "A: vectors: found 'x.{cod}.vec'; expected a name"),
         (
             {"targets": {"it": {"text": "x", "test": "y"}}},
             "targets: it: there is no dev, .* or say labelled: 0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from hf_xst.training.chart_folder import PROVENANCE, load_charts
 from hf_xst.training.jobs.train_source import train_source
 from hf_xst.training.jobs.transfer import transfer
 from hf_xst.training.pull import StartPull
+from hf_xst.training.sources import load_model
 
 SIZES = ["context_layers=1", "attention_heads=2", "key_size=4", "feed_forward_size=8"]
 PARSER = [*SIZES, "arc_size=6", "label_size=5", "upos_size=4"]
@@ -627,6 +629,16 @@ ERRORS = [
         "max_grad_norm=x: found a word, expected such as",
     ),
     ("train-source {one} {vec} --trainer report_to=wandb", "report_to=wandb: it is not installed"),
+    ("train-source {one} {vec} --model uses_upos=no", "--model uses_upos=no: expected true or false"),
+    ("train-source {one} {vec} --dev-split dve", "no split dve; found train, dev"),
+    ("train-source {one} {vec} --updates 3 --learning-rate 1e30", "the loss is no number any more"),
+    (
+        "evaluate {one} --model {here}/one/config.json",
+        "config.json is a file; expected the folder of a model",
+    ),
+    ("evaluate {one} --model {here}/cut", "cannot be read"),
+    ("evaluate {one} --model {here}/nan", "hold numbers that are none (NaN)"),
+    ("transfer --charts {here}/moved/charts {vec}", "is not the source one that the charts were made from"),
     ("train-source {one} {vec} --updates 0", "updates is 0; expected at least 1"),
     ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
     ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),
@@ -658,9 +670,26 @@ SHORT = {
 }
 
 
+def damaged_models(folder: Path) -> None:
+    """A model cut off, one whose training has diverged, and charts beside which a source is another one."""
+    if (folder / "moved").exists():
+        return
+    for name in ("cut", "nan"):
+        shutil.copytree(folder / "one", folder / name)
+    weights = folder / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    broken = load_model(str(folder / "nan"))
+    next(iter(broken.parameters())).data.fill_(math.nan)
+    broken.save_pretrained(folder / "nan")
+    shutil.copytree(folder / "charts", folder / "moved" / "charts")
+    config = folder / "moved" / "charts" / "run" / "config.yaml"
+    config.write_text(config.read_text().replace(str(folder / "one"), f"one={folder / 'two'}"))
+
+
 @pytest.mark.parametrize(("words", "message"), ERRORS)
 def test_errors_teach(world, tmp_path, capsys, words, message):
     (world.folder / "weights.yaml").write_text("en: 1\n")
+    damaged_models(world.folder)
     for name, long in SHORT.items():
         words = words.replace(name, long)
     assert run(*words.replace("{here}", str(world.folder)).split(), "--output", tmp_path / "o") == 1

@@ -134,7 +134,7 @@ def prepare(
     if report.faulty and faulty == "error":
         raise GoldError(
             f"{report.faulty} of {report.sentences} sentences cannot be used{_first(report.faulty_ids)}; "
-            "correct them, or leave them out with faulty='skip'"
+            "correct them, or leave them out with faulty='skip' (--faulty skip)"
         )
     kept = marked if len(places) == len(marked) else marked.select(places)
     return kept.select_columns(list(features)), report

@@ -233,6 +233,11 @@ def space_of(path: str | os.PathLike[str]) -> str:
     return f"{first}.{others[0]}" if apart else first
 
 
+def file_in(space: str) -> str:
+    """Return how a file of a space may be called, see `space_of`."""
+    return f"{space}.LANGUAGE.align.vec" if space in FASTTEXT else f"{space}.LANGUAGE.vec"
+
+
 def _content(path: str | os.PathLike[str]) -> Iterator[NumberedLine]:
     for number, line in numbered_bytes(path, VectorError):
         if number == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,9 +18,16 @@ _DIGIT = re.compile(r"\d")
 
 
 def lookup_forms(word: str) -> tuple[str, ...]:
-    """The forms a word is sought under: exact, lower-cased, digits as 0, lower-cased and digits as 0."""
+    """The forms a word is sought under: exact, lower-cased, digits as 0, lower-cased and digits as 0.
+
+    Then the same with letters and accents composed, and decomposed: files of one language write either.
+    """
     lowered = word.lower()
-    return tuple(dict.fromkeys((word, lowered, _DIGIT.sub("0", word), _DIGIT.sub("0", lowered))))
+    forms = (word, lowered, _DIGIT.sub("0", word), _DIGIT.sub("0", lowered))
+    if word.isascii():
+        return tuple(dict.fromkeys(forms))
+    others = (unicodedata.normalize(way, form) for way in ("NFC", "NFD") for form in forms)
+    return tuple(dict.fromkeys((*forms, *others)))
 
 
 class WordTable:

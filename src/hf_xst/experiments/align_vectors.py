@@ -28,7 +28,7 @@ from hf_xst.data.alignment_files import (
     write_matrix,
     write_vectors,
 )
-from hf_xst.data.vectors import VectorStream, all_forms, space_of
+from hf_xst.data.vectors import VectorStream, all_forms, file_in, space_of
 from hf_xst.files import sha256_of, write_text
 from hf_xst.training.arguments import option, required
 from hf_xst.training.runs import package_versions, say
@@ -210,7 +210,7 @@ def _warn(arguments: AlignVectorsArguments, learned: int, width: int) -> None:
     if expected != found:
         say(
             f"the result is called the space {found!r}, {arguments.into} is {expected!r}: models of one "
-            f"refuse vectors of the other; call the result {expected}.LANGUAGE.vec for those models",
+            f"refuse vectors of the other; call the result {file_in(expected)} for those models",
             "yellow",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -20,12 +21,24 @@ if TYPE_CHECKING:
     from hf_xst.experiments.study import Study
 
 KINDS = ("parser", "tagger")
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 # Kinds of charts that step size and pull may be set for apart, see `hf_xst.training.defaults`.
 SPECIAL = ("union", "pool", "learned")
 GOLD = "gold"  # in place of a tagger's method
 LEARNED, PUBLISHED = "learned", "published"
 _FROM_LABELS = (LEARNED, PUBLISHED)
-_JOBS: dict[str, Any] = {"train_source": TrainSourceArguments, "transfer": TransferArguments}
+_JOBS = ("train_source", "transfer")
+_KINDS_OF_JOBS: dict[str, Any] = {
+    "train_source": TrainSourceArguments,
+    "transfer": TransferArguments,
+    "build": BuildChartsArguments,
+}
+_FILES = frozenset("output seed treebank split tagger vectors".split())
+_FILLED_IN = {
+    "train_source": _FILES | {"task", "dev_split", "start", "encoder"},
+    "transfer": _FILES | {"charts", "states", "start", "like"},
+    "build": _FILES | {"sources", "start", "rule", "weights", "text"},
+}
 # What entries may say, and what they must.
 _ENTRIES: dict[str, tuple[str, str]] = {
     "sources": ("train split dev dev_split test test_split start pool languages mark train_source", "train"),
@@ -62,6 +75,11 @@ def check_makeable(study: Study) -> None:
         if ("vectors" in given) == ("encoder" in given):
             found = "both" if "encoder" in given else "neither"
             raise ValueError(f"encoders: {name}: found {found} of vectors and encoder; expected one")
+        pattern = given.get("vectors", "{code}")
+        if set(_PLACEHOLDER.findall(pattern)) != {"{code}"}:
+            raise ValueError(
+                f"encoders: {name}: vectors: found {pattern!r}; expected a file name with {{code}}"
+            )
     without = [code for code, given in study.targets.items() if "dev" not in given]
     if without and study.labelled:
         raise ValueError(
@@ -90,8 +108,25 @@ def known_names(given: Iterable[str], known: Collection[str], what: str, kind: s
 
 
 def known_settings(given: Settings, kind: Any, what: str) -> None:
-    """Refuse settings that a data class of arguments has not; see `known_names`."""
+    """Refuse settings that a data class has not (see `known_names`), or that are of another type.
+
+    Raises:
+        ValueError: there is such a setting.
+    """
     known_names(given, [each.name for each in fields(kind)], what)
+    hints = get_type_hints(kind)
+    for name, value in given.items():
+        allowed = get_args(hints[name]) or (hints[name],)
+        if isinstance(value, str) and {int, float} & set(allowed) and str not in allowed:
+            raise ValueError(f"{what}: {name}: found {value!r}; expected a number")
+
+
+def _job_settings(given: Settings, job: str, what: str) -> None:
+    """Refuse settings of a command that it does not have, or that a study fills in itself."""
+    known_settings(given, _KINDS_OF_JOBS[job], what)
+    for name in given:
+        if name in _FILLED_IN[job]:
+            raise ValueError(f"{what}: {name} is filled in by the study, from its own entries")
 
 
 def _check_entries(study: Study) -> None:
@@ -103,6 +138,8 @@ def _check_entries(study: Study) -> None:
                 "among those of a base)"
             )
         for entry, given in entries.items():
+            if not isinstance(entry, str):
+                raise ValueError(f"{name}: found the name {entry!r}; quote it: YAML reads no as false")
             if not isinstance(given, Mapping):
                 raise ValueError(f"{name}: {entry}: found {given!r}; expected settings, {{}} for none")
             known_names(given, known.split(), f"{name}: {entry}")
@@ -125,18 +162,22 @@ def _parts(study: Study) -> Iterator[tuple[str, Settings]]:
 
 def _check_jobs(study: Study) -> None:
     for where, part in _parts(study):
-        for job, kind in _JOBS.items():
+        for job in _JOBS:
             settings = dict(part.get(job, {}))
             for rule in [rule for rule in SPECIAL if rule in settings and job == "transfer"]:
-                known_settings(settings.pop(rule), kind, f"{where}: {job}: {rule}")
-            known_settings(settings, kind, f"{where}: {job}")
+                _job_settings(settings.pop(rule), job, f"{where}: {job}: {rule}")
+            _job_settings(settings, job, f"{where}: {job}")
     for name, source in study.sources.items():
-        known_settings(source.get("train_source", {}), TrainSourceArguments, f"sources: {name}")
+        _job_settings(source.get("train_source", {}), "train_source", f"sources: {name}: train_source")
 
 
 def _check_values(study: Study) -> None:
     if not isinstance(study.seeds, (list, tuple)) or not study.seeds:
         raise ValueError(f"seeds: found {study.seeds!r}; expected a list of at least one number")
+    if isinstance(study.rules, str):
+        raise ValueError(f"rules: found {study.rules!r}; expected a list")
+    if not isinstance(study.labelled, int):
+        raise ValueError(f"labelled: found {study.labelled!r}; expected a number of sentences")
     known_names(study.rules, [*_choices(VoteArguments, "rule"), MEAN, PUBLISHED], "rules")
     known_names([study.start], list(study.sources), "start")
     _check_upos(study, study.upos, "upos")
@@ -148,7 +189,7 @@ def _check_values(study: Study) -> None:
 
 
 def _check_plan(study: Study, plan: ChartPlan, where: str) -> None:
-    known_settings(plan.build, BuildChartsArguments, f"{where}: build")
+    _job_settings(plan.build, "build", f"{where}: build")
     known_names([plan.rule], _choices(BuildChartsArguments, "rule"), f"{where}: rule")
     if plan.weights is not None and not plan.weights.endswith((".yaml", ".yml")):
         known_names([plan.weights], [*_FROM_LABELS, "agreement", "uniform"], f"{where}: weights")
@@ -161,7 +202,7 @@ def _check_plan(study: Study, plan: ChartPlan, where: str) -> None:
 
 def _check_method(study: Study, name: str, method: Method) -> None:
     where = f"methods: {name}"
-    known_settings(method.transfer, TransferArguments, f"{where}: transfer")
+    _job_settings(method.transfer, "transfer", f"{where}: transfer")
     if (method.charts or name) not in study.plans:
         raise ValueError(
             f"{where}: it wants the charts {method.charts or name!r}; there are {', '.join(study.plans)}"

@@ -172,8 +172,9 @@ def _trainer(
 ) -> TrialTrainer:
     set_seed(arguments.seed)
     vectors = read_word_vectors(arguments)
+    told = arguments.start is not None
     arguments = with_start(as_in_recipe(arguments, provenance), provenance)
-    model = starting_model(arguments, charts, provenance, vectors)
+    model = starting_model(arguments, charts, provenance, vectors, told=told)
     if arguments.train_words:
         model.train_word_vectors()
     dev = development_part(arguments, model, vectors)

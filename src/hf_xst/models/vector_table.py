@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hf_xst.data.vectors import WordVectors
+from hf_xst.data.vectors import WordVectors, file_in
 from hf_xst.data.words import WordTable
 from hf_xst.models.configuration import StructuredConfig
 
@@ -70,10 +70,11 @@ class VectorTable(nn.Module):
         found = {"name": vectors.name, "dimension": vectors.dimension, "sha256": vectors.sha256}
         expected = self.space["name"] if self.space is not None else found["name"]
         if (expected, width) != (found["name"], found["dimension"]):
+            named = f", or, if they are, call the file {file_in(str(expected))}"
             raise ValueError(
                 f"the model reads vectors of the space {expected!r} ({width} numbers); found "
                 f"{found['name']!r} ({found['dimension']} numbers). Vectors of one space are needed: align "
-                f"them first (hf-xst align-vectors), or, if they are, call the file {expected}.LANGUAGE.vec"
+                "them first (hf-xst align-vectors)" + (named if width == found["dimension"] else "")
             )
         matrix = torch.from_numpy(np.require(vectors.matrix, np.float32, ["C", "W"]))
         self.table = WordTable(vectors.words)

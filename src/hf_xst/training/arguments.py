@@ -22,7 +22,7 @@ def required(help_text: str) -> Any:
 class OutputArguments:
     """Where results go."""
 
-    output: str = required("Folder for the result; what `from_pretrained` reads, and what may be shared.")
+    output: str = required("Folder for the result; of training, what `from_pretrained` reads.")
     seed: int = option("Seed of everything that is drawn.", 42)
 
 

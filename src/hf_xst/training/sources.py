@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
@@ -86,14 +87,8 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
             space.
     """
     name, revision = located(path, revision)
-    if revision is not None and Path(name).exists():
-        raise ValueError(
-            f"{name} is a folder here, which has no revision {revision!r}; give the folder alone, or an "
-            "id on the Hub"
-        )
+    _check_place(name, revision)
     hub = {"revision": revision} if revision else {}
-    if Path(name).is_dir() and not (Path(name) / CONFIG_NAME).is_file():
-        raise ValueError(_no_model(name, revision))
     try:
         # The configuration first: nothing of another kind of model is fetched, and no code of others run.
         config = AutoConfig.from_pretrained(name, trust_remote_code=False, **hub)
@@ -107,9 +102,29 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         model: StructuredModel = AutoModel.from_pretrained(name, use_safetensors=True, **hub)
     except OSError as error:
         raise ValueError(_no_model(name, revision, error)) from error
+    except SafetensorError as error:
+        raise ValueError(
+            f"the weights of {name} cannot be read ({error}): the file is cut off or damaged; copy it again"
+        ) from error
+    if not all(bool(each.isfinite().all()) for each in model.parameters()):
+        raise ValueError(f"the weights of {name} hold numbers that are none (NaN): its training has diverged")
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
     return model
+
+
+def _check_place(name: str, revision: str | None) -> None:
+    """Refuse a path of this machine that is no model's folder."""
+    place = Path(name)
+    if revision is not None and place.exists():
+        raise ValueError(
+            f"{name} is a folder here, which has no revision {revision!r}; give the folder alone, or an "
+            "id on the Hub"
+        )
+    if place.is_file():
+        raise ValueError(f"{name} is a file; expected the folder of a model, such as {place.parent}")
+    if place.is_dir() and not (place / CONFIG_NAME).is_file():
+        raise ValueError(_no_model(name, revision))
 
 
 def _other_model(path: str, what: str) -> str:

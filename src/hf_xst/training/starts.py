@@ -17,7 +17,7 @@ from hf_xst.training.arguments import TransferArguments
 from hf_xst.training.averaging import mean_of_models
 from hf_xst.training.fresh_model import fresh_model
 from hf_xst.training.runs import say
-from hf_xst.training.sources import SourceSpec, load_model
+from hf_xst.training.sources import SourceSpec, load_model, weights_digest
 from hf_xst.training.word_checks import same_words
 
 NONE, MEAN = "none", "mean"
@@ -70,8 +70,17 @@ def starting_model(
     charts: Dataset,
     provenance: Mapping[str, Any],
     vectors: WordVectors | None,
+    *,
+    told: bool = True,
 ) -> StructuredModel:
     """Load the model that training starts from, or make one.
+
+    Args:
+        arguments: with the start.
+        charts: what is trained on.
+        provenance: of the charts.
+        vectors: the language's word vectors, if any are told.
+        told: a person has named the start; one that was found must be what the charts were made from.
 
     Raises:
         ValueError: the charts and the start do not fit, `--start none` lacks what it needs, or the sources
@@ -83,6 +92,8 @@ def starting_model(
         model = _mean(arguments, provenance, vectors)
     elif arguments.start not in NO_MODELS:
         model = load_model(str(arguments.start), arguments.start_revision, vectors)
+        if not told:
+            _check_same({provenance["start"]: (str(arguments.start), model)}, provenance)
     else:
         model = _fresh(arguments, charts, provenance, vectors)
     if model.config.model_type != provenance["model_type"]:
@@ -104,7 +115,23 @@ def _mean(
     specs = _located(arguments.charts, provenance, names)
     say(f"starting from the mean of the charts' sources: {', '.join(names)}")
     models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
+    _check_same({spec.name: (spec.path, models[spec.name]) for spec in specs}, provenance)
     return mean_of_models(models, provenance.get("weights"))
+
+
+def _check_same(found: Mapping[str, tuple[str, StructuredModel]], provenance: Mapping[str, Any]) -> None:
+    """See that models which were found are those that the charts were made from.
+
+    Raises:
+        ValueError: another one lies where a source was, or it was trained again.
+    """
+    known = {source["name"]: source.get("weights_sha256") for source in provenance["sources"]}
+    for name, (path, model) in found.items():
+        if known[name] not in (None, weights_digest(model)):
+            raise ValueError(
+                f"the model at {path} is not the source {name} that the charts were made from: its weights "
+                "differ. Make the charts again, or say --start with the model that is meant"
+            )
 
 
 def _fresh(

@@ -20,7 +20,7 @@ from hf_xst.models.base import Row, StructuredModel, StructuredOutput
 from hf_xst.numerics import denormals_flushed
 from hf_xst.training.batches import BucketSampler, Filled, sentence_lengths
 from hf_xst.training.collation import Collator
-from hf_xst.training.log_lines import LogLines
+from hf_xst.training.log_lines import LogLines, StopsWhereItDiverges
 from hf_xst.training.runs import TRAINER_STATE
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
@@ -75,6 +75,7 @@ class StructuredTrainer(Trainer):
         )
         if self.pop_callback(PrinterCallback) is not None:
             self.add_callback(LogLines)
+        self.add_callback(StopsWhereItDiverges)
         if self.args.n_gpu > 1:
             raise ValueError(
                 f"{self.args.n_gpu} GPUs are visible to one process; start one process a GPU with "

@@ -32,11 +32,14 @@ from hf_xst.training.sentences import (
 )
 from hf_xst.training.sources import SourceSpec, load_model, weights_digest
 from hf_xst.training.supervised import SupervisedTrainer
+from hf_xst.training.word_checks import tell_of_unknown_words
 
 KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
     "parser": (BiaffineParser, BiaffineParserConfig),
     "tagger": (CrfTagger, CrfTaggerConfig),
 }
+
+_DEV = "dev"
 
 
 def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
@@ -65,6 +68,7 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
     fields = _model_fields(arguments) if start is None else start.label_settings
     train, dev, notes = _data(arguments, fields)
     model = _fresh_model(arguments, fields, train) if start is None else _with_labels(start, train)
+    tell_of_unknown_words(model, train["words"])
     if arguments.tagger is not None:
         if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
@@ -186,7 +190,12 @@ def _settings(arguments: TrainSourceArguments, folder: RunFolder, metric: str) -
 def _model_fields(arguments: TrainSourceArguments) -> dict[str, Any]:
     """Read the fields of the model's configuration that are told."""
     _, config_class = KINDS[arguments.task]
-    return key_values(arguments.model, {field.name for field in dataclasses.fields(config_class)})
+    defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
+    found = key_values(arguments.model, set(defaults))
+    for name, value in found.items():
+        if isinstance(defaults[name], bool) and not isinstance(value, bool):
+            raise ValueError(f"--model {name}={value}: expected true or false")
+    return found
 
 
 def _data(arguments: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:
@@ -200,7 +209,8 @@ def _data(arguments: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Data
     )
     raw = split_of(arguments.treebank, arguments.split, arguments.data)
     treebank = arguments.dev_treebank or arguments.treebank
-    if arguments.dev_treebank is not None or has_split(treebank, arguments.dev_split, arguments.data):
+    told = arguments.dev_treebank is not None or arguments.dev_split != _DEV
+    if told or has_split(treebank, _DEV, arguments.data):
         held, name = (
             split_of(treebank, arguments.dev_split, arguments.data),
             f"{treebank} {arguments.dev_split}",

@@ -54,9 +54,10 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     if arguments.epochs is not None and arguments.updates is not None:
         say(f"--epochs {arguments.epochs} counts, --updates {arguments.updates} does not", "yellow")
     use = chart_use(provenance, arguments.best, arguments.sigma, arguments.soft)
+    told = arguments.start is not None
     arguments = with_start(as_in_recipe(arguments, provenance), provenance)
     vectors = read_word_vectors(arguments)
-    model = starting_model(arguments, charts, provenance, vectors)
+    model = starting_model(arguments, charts, provenance, vectors, told=told)
     l2 = _pull_strength(arguments, provenance)
     if arguments.train_words:
         model.train_word_vectors()
