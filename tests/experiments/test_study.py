@@ -327,7 +327,7 @@ def test_what_is_missing_is_told(languages, changes, message):
     [
         ({"encoders": {"A": {}}}, "encoders: A: found neither of vectors and encoder; expected one"),
         ({"encoders": {"A": {"vectors": "x", "encoder": "y"}}}, "encoders: A: found both of vectors"),
-        ({"encoders": {"A": {"vectors": "x.{cod}.vec"}}}, "A: vectors: found 'x.{cod}.vec'; expected a file name"),
+        ({"encoders": {"A": {"vectors": "x.{cod}.vec"}}}, "found 'x.{cod}.vec'; expected a file name"),
         (
             {"targets": {"it": {"text": "x", "test": "y"}}},
             "targets: it: there is no dev, .* or say labelled: 0",

@@ -397,3 +397,24 @@ def test_odd_names_break_nothing(name: str, odd: str, folder: Path) -> None:
     assert "<b>" not in re.sub(r"`+[^`]+`+", "", card.text)
     again = write_card(folder)
     assert str(again) == str(card)
+
+
+def test_a_card_that_is_made_again_remembers_what_is_not_said_again(folder: Path) -> None:
+    save_model(folder)
+    told = [
+        "--language",
+        "it",
+        "--license",
+        "cc-by-4.0",
+        "--license-link",
+        "https://x.org",
+        "--title",
+        "Mine",
+    ]
+    assert hf_xst_cli.main(["card", str(folder), *told]) == 0
+    assert hf_xst_cli.main(["card", str(folder), "--language", "fr"]) == 0
+    data = load(folder).data
+    assert (data.language, data.license, data.license_link) == (["fr"], "cc-by-4.0", "https://x.org")
+    assert "# Mine\n" in (folder / README).read_text()
+    assert hf_xst_cli.main(["card", str(folder), "--license", "mit"]) == 0
+    assert (load(folder).data.license, load(folder).data.license_link) == ("mit", None)

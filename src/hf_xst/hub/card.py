@@ -38,6 +38,9 @@ README = "README.md"
 _SCORE_KEYS = ("metrics", "model-index", "model_name")
 
 
+_RECORDED = ("title", "language", "license", "license_link", "text_license")
+
+
 @dataclass(kw_only=True)
 class CardArguments:
     """Write the card of a model or of charts."""
@@ -79,15 +82,24 @@ def card(arguments: CardArguments) -> None:
     folder = Path(arguments.folder)
     _check_folder(folder)
     checked_languages(arguments.language)
+    told = frozenset(key for key, value in asdict(arguments).items() if value)
+    arguments = _with_recorded(arguments, Records(folder).said)
     if arguments.example and Records(folder).kind == "charts":
         raise ValueError("charts annotate no sentence: leave --example out")
     example = read_example(arguments.example) if arguments.example else None
     stated = {SAID: asdict(arguments), EXAMPLE: asdict(example) if example else {}}
-    said = frozenset(key for key, value in asdict(arguments).items() if value)
-    said |= {"license_name", "license_link"} if arguments.license else set()
+    said = told | ({"license_name", "license_link"} if "license" in told else set())
     _write(Records(folder, stated), said)
     RunFolder(arguments.folder, arguments, prefix="card-").begin()
     say(f"{folder / README} is written; what you add outside of its marks stays when it is made again")
+
+
+def _with_recorded(arguments: CardArguments, before: Mapping[str, Any]) -> CardArguments:
+    """Fill in what was said when the card was made before, and is not said now."""
+    kept = {name: before[name] for name in _RECORDED if not getattr(arguments, name) and before.get(name)}
+    if arguments.license:
+        kept.pop("license_link", None)  # it was that of another licence
+    return replace(arguments, **kept)
 
 
 def write_card(
