@@ -78,10 +78,13 @@ def run(command: Command, name: str, words: Sequence[str]) -> int:
 
 
 def _be_quiet() -> None:
-    """Keep the libraries' progress bars out of files, and all processes but the first one silent."""
+    """Keep the libraries' progress bars out of files, and all processes but the first one silent.
+
+    That weights are read or written takes a moment, and is never worth a bar.
+    """
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if not console.is_terminal:
         datasets.disable_progress_bars()
-        transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]
     console.quiet = os.environ.get("RANK", "0") != "0"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset
 from huggingface_hub import constants
-from transformers import PrinterCallback, ProgressCallback, TrainingArguments, set_seed
+from transformers import TrainingArguments, set_seed
 
 from hf_xst.console import progress
 from hf_xst.data import ConlluSentence, WordVectors
@@ -24,6 +24,7 @@ from hf_xst.demo.languages import generate_language
 from hf_xst.demo.settings import LanguageSettings
 from hf_xst.models.base import StructuredModel
 from hf_xst.training.jobs.train_source import KINDS
+from hf_xst.training.log_lines import without_lines
 from hf_xst.training.runs import say
 from hf_xst.training.sources import load_model
 from hf_xst.training.supervised import SupervisedTrainer
@@ -153,8 +154,7 @@ def _trained(
             report_to="none",
         )
         trainer = SupervisedTrainer(model, arguments, rows)
-        for teller in (PrinterCallback, ProgressCallback):  # one bar for all models says enough
-            trainer.remove_callback(teller)
+        without_lines(trainer)  # one bar for all models says enough
         trainer.train()
     model.replace_word_vectors(vectors)
     return model

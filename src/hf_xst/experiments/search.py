@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from datasets import Dataset
 from rich.table import Table
-from transformers import PrinterCallback, set_seed
+from transformers import set_seed
 
 from hf_xst.console import console, progress
 from hf_xst.experiments.trials import PULL, RATE, Space, Trial, Trials, TrialTrainer, recorded, restarted
@@ -24,6 +24,7 @@ from hf_xst.training.arguments import TransferArguments, option
 from hf_xst.training.chart_folder import load_charts
 from hf_xst.training.defaults import kind_of
 from hf_xst.training.jobs.transfer import development_part, updates_of
+from hf_xst.training.log_lines import LogLines
 from hf_xst.training.loop import kept_states, training_arguments
 from hf_xst.training.recipes import as_in_recipe, chart_use
 from hf_xst.training.runs import RunFolder, say
@@ -204,7 +205,7 @@ def _trainer(
         use=chart_use(provenance, arguments.best, arguments.sigma, arguments.soft),
         model_init=restarted(model),
     )
-    trainer.remove_callback(PrinterCallback)
+    trainer.pop_callback(LogLines)
     return trainer
 
 

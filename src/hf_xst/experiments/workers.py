@@ -11,7 +11,9 @@ from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any
 
+import datasets
 import torch
+import transformers.utils.logging
 from rich.markup import escape
 
 from hf_xst.console import ToldError, console
@@ -41,6 +43,9 @@ class _CellError(Exception):
 
 def _begin(threads: int) -> None:
     torch.set_num_threads(threads)
+    # Bars of several processes write over each other; the one that started them says what is done.
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    datasets.disable_progress_bars()
     Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -1,11 +1,19 @@
-"""The course of training in lines for people, where there is no terminal to show a progress bar in."""
+"""The course of training in lines for people, above a progress bar where there is a terminal."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    ProgressCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from hf_xst.training.runs import NOT_SCORES, say
 
@@ -35,6 +43,16 @@ class StopsWhereItDiverges(TrainerCallback):
                 )
 
 
+def line_of(state: TrainerState, logs: Mapping[str, Any] | None) -> str | None:
+    """Write an entry of the log for people, losses and scores without times; None where there are neither."""
+    shown = [
+        f"{name.removeprefix('eval_')} {value:.4g}"
+        for name, value in (logs or {}).items()
+        if isinstance(value, float) and not name.endswith(NOT_SCORES)
+    ]
+    return f"update {state.global_step} of {state.max_steps}: {', '.join(shown)}" if shown else None
+
+
 class LogLines(TrainerCallback):
     """Tell each entry of the log in a line, in place of the Trainer's dictionaries."""
 
@@ -46,11 +64,30 @@ class LogLines(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write losses and scores, without times."""
-        shown = [
-            f"{name.removeprefix('eval_')} {value:.4g}"
-            for name, value in (logs or {}).items()
-            if isinstance(value, float) and not name.endswith(NOT_SCORES)
-        ]
-        if shown and state.is_world_process_zero:
-            say(f"update {state.global_step} of {state.max_steps}: {', '.join(shown)}")
+        """Write the line."""
+        line = line_of(state, logs)
+        if line is not None and state.is_world_process_zero:
+            say(line)
+
+
+class ProgressWithLines(ProgressCallback):
+    """The Trainer's progress bar, with the same lines above it."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write the line above the bar."""
+        line = line_of(state, logs)
+        if line is not None and state.is_world_process_zero and self.training_bar is not None:
+            self.training_bar.write(line)
+
+
+def without_lines(trainer: Trainer) -> None:
+    """Let a trainer say nothing: somebody else tells how far the whole is."""
+    for kind in (LogLines, ProgressWithLines):
+        trainer.pop_callback(kind)

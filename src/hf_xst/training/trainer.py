@@ -12,7 +12,14 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
-from transformers import EvalPrediction, PrinterCallback, Trainer, TrainerState, TrainingArguments
+from transformers import (
+    EvalPrediction,
+    PrinterCallback,
+    ProgressCallback,
+    Trainer,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
@@ -20,7 +27,7 @@ from hf_xst.models.base import Row, StructuredModel, StructuredOutput
 from hf_xst.numerics import denormals_flushed
 from hf_xst.training.batches import BucketSampler, Filled, sentence_lengths
 from hf_xst.training.collation import Collator
-from hf_xst.training.log_lines import LogLines, StopsWhereItDiverges
+from hf_xst.training.log_lines import LogLines, ProgressWithLines, StopsWhereItDiverges
 from hf_xst.training.runs import TRAINER_STATE
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
@@ -73,8 +80,9 @@ class StructuredTrainer(Trainer):
         super().__init__(
             model=model, args=args, train_dataset=train_dataset, eval_dataset=eval_dataset, **kwargs
         )
-        if self.pop_callback(PrinterCallback) is not None:
-            self.add_callback(LogLines)
+        for theirs, ours in ((PrinterCallback, LogLines), (ProgressCallback, ProgressWithLines)):
+            if self.pop_callback(theirs) is not None:
+                self.add_callback(ours)
         self.add_callback(StopsWhereItDiverges)
         if self.args.n_gpu > 1:
             raise ValueError(
