@@ -70,7 +70,8 @@ def _of_file(arguments: EvaluateArguments) -> Compared:
     if len(rows) != len(gold):
         assert arguments.treebank is not None
         whole = split_of(arguments.treebank, arguments.split, arguments.data)
-        rows = rows.select(_kept_of(whole, gold)) if len(rows) == len(whole) else rows
+        if len(rows) == len(whole):
+            rows = rows.select(_kept_of(whole, gold))
     _check_words(rows, gold, arguments.predictions)
     return rows.select_columns(list(wanted)), gold, wanted, note, arguments.scheme
 
