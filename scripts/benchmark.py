@@ -26,14 +26,14 @@ from transformers import TrainingArguments
 from usual_ways import LABEL_SCORES, Arcs, DenseScorer, searches, torch_struct_chain_loss
 
 from hf_xst.charts import best_mask, chart_loss
-from hf_xst.charts.storage import to_ragged, words_hash
+from hf_xst.charts.dataset import to_ragged, words_hash
+from hf_xst.commands.presets import PUBLISHED
 from hf_xst.data import UPOS_TAGS, WordVectors
 from hf_xst.files import write_text
 from hf_xst.models import BiaffineParser, BiaffineParserConfig
-from hf_xst.models.base import StructuredOutput
+from hf_xst.models.modeling import StructuredOutput
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
-from hf_xst.training.defaults import PUBLISHED
 from hf_xst.training.transfer import ChartTrainer
 
 Rows = list[dict[str, Any]]

@@ -23,12 +23,12 @@ from timing import Line, machine, medians, table
 
 from hf_xst.data import ConlluSentence, iterate_unlabelled, write_conllu
 from hf_xst.files import write_text
-from hf_xst.hub.outputs import FORMS
-from hf_xst.models.base import StructuredModel
-from hf_xst.training.annotation import AnnotationSettings, Annotator
-from hf_xst.training.confidence import Reading
-from hf_xst.training.resuming import BlockFile
-from hf_xst.training.sources import ready_model
+from hf_xst.inference.annotation import AnnotationSettings, Annotator
+from hf_xst.inference.confidence import Reading
+from hf_xst.inference.outputs import FORMS
+from hf_xst.inference.resuming import BlockFile
+from hf_xst.models.modeling import StructuredModel
+from hf_xst.sources.pool import ready_model
 
 SENTENCES = {FULL: 200, QUICK: 6}
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hf_xst.models.biaffine_parser.modeling import BiaffineScorer
+from hf_xst.models.parser import BiaffineScorer
 
 REMOVED = -1e9  # torch-struct's sums are NaN where every score is -inf
 Arcs = NDArray[np.float64]

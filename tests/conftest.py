@@ -67,6 +67,6 @@ def imported_objects_are_not_collected() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers that sees 20 pieces at once, one piece a letter."""
-    from tiny_models import save_bert
+    from helpers.tiny_models import save_bert
 
     return save_bert(tmp_path_factory.mktemp("bert"))

@@ -17,8 +17,7 @@ import yaml
 
 import hf_xst_cli
 from hf_xst import cli
-from hf_xst.experiments.workers import FailedCellsError
-from hf_xst.training.arguments import (
+from hf_xst.commands.options import (
     BuildChartsArguments,
     EvaluateArguments,
     PredictArguments,
@@ -27,6 +26,7 @@ from hf_xst.training.arguments import (
     option,
     required,
 )
+from hf_xst.experiments.workers import FailedCellsError
 
 
 @pytest.fixture(autouse=True)
@@ -314,7 +314,7 @@ def test_a_process_group_is_left_in_order(monkeypatch):
 @pytest.mark.slow
 def test_a_reader_that_stops_early_is_no_error(monkeypatch, tmp_path):
     code = (
-        "import sys, hf_xst_cli, hf_xst.hub.predict as job\n"
+        "import sys, hf_xst_cli, hf_xst.commands.predict as job\n"
         "def predict(arguments):\n"
         "    for _ in range(100000):\n"
         "        print('a line')\n"

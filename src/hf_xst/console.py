@@ -51,3 +51,8 @@ def progress(what: str, total: int | None, unit: str = "sentences") -> Iterator[
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield advance
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Print a line to the console; markup in the text is shown literally."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# Files that identify the output folder of a command.
+MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
+
 
 @contextmanager
 def written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:

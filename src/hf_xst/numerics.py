@@ -132,3 +132,8 @@ def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def at_least_single(x: Tensor) -> Tensor:
+    """Return x in float32 if it is in half precision, else as it is."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.categorical import IndependentGroups
 from hf_xst.charts import best_mask, chart_loss
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 

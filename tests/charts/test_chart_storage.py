@@ -6,13 +6,13 @@ import hashlib
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.categorical import IndependentGroups
 from hf_xst.charts.alphabet import Relabelling
-from hf_xst.charts.storage import (
+from hf_xst.charts.dataset import (
     CHART_FEATURES,
     chart_features,
     from_ragged,

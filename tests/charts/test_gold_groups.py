@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_pools import losses, problem
 from scipy.optimize import LinearConstraint, minimize
 
+from helpers.random_pools import losses, problem
 from hf_xst.charts import GoldGroups, learn_weights, log_opinion_pool
 from hf_xst.charts.gold_groups import certainty
 from hf_xst.charts.weights import PoolProblem, best_weights

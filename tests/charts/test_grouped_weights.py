@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_pools import losses, problem
 
+from helpers.random_pools import losses, problem
 from hf_xst.charts import GoldGroups, GroupedWeights, learn_grouped_weights, log_opinion_pool
 from hf_xst.charts.weights import best_weights
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.categorical import IndependentGroups
 from hf_xst.charts import log_opinion_pool, pool, pooled_chart, stacked_log_marginals
 from hf_xst.charts.pooling import normalised_weights, possible_candidates, unsupported_groups
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from random_pools import losses, problem
 
+from helpers.random_pools import losses, problem
 from hf_xst.charts import GoldGroups, log_opinion_pool, published_weights
 from hf_xst.charts.published_weights import PublishedSearch
 from hf_xst.charts.weights import best_weights

@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.categorical import IndependentGroups
 from hf_xst.charts import soft_loss, threshold
-from hf_xst.charts.storage import from_ragged, narrowed, stored_log_probs, to_log_probs, to_ragged
+from hf_xst.charts.dataset import from_ragged, narrowed, stored_log_probs, to_log_probs, to_ragged
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 LENGTHS = torch.tensor([3, 2])

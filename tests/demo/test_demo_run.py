@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_xst.demo.run import TARGET, DemoArguments, demo, write_languages
+from hf_xst.commands.demo import TARGET, DemoArguments, demo, write_languages
 
 
 def test_the_target_text_holds_no_gold(tmp_path):

@@ -5,11 +5,11 @@ import math
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from hypothesis import given
 from hypothesis import strategies as st
-from pictures import SVG, arcs, labels, of_class, parsed, words
 
+from helpers.categorical import IndependentGroups
+from helpers.pictures import SVG, arcs, labels, of_class, parsed, words
 from hf_xst.drawing import ChartView, chain_chart_svg, heat_svg, tree_chart_svg
 from hf_xst.drawing.charts import count_text
 from hf_xst.drawing.views import MOST_ARCS

@@ -3,14 +3,14 @@ from __future__ import annotations
 import io
 
 import pytest
-from pictures import arcs, of_class
-from small import charts, gold, model_of
 
 import hf_xst_cli
+from helpers.pictures import arcs, of_class
+from helpers.small_models import charts, gold, model_of
+from hf_xst.commands import show as showing
+from hf_xst.commands.show import ShowArguments, row_view, sentence_drawing, show
 from hf_xst.data import ConlluSentence
 from hf_xst.data.sentence import ConlluError
-from hf_xst.drawing import show as showing
-from hf_xst.drawing.show import ShowArguments, row_view, sentence_drawing, show
 
 FILE = """\
 # sent_id = one

@@ -5,8 +5,18 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pictures import DrawnArc, any_trees, arcs, cross, labels, of_class, parsed, projective_trees, words
 
+from helpers.pictures import (
+    DrawnArc,
+    any_trees,
+    arcs,
+    cross,
+    labels,
+    of_class,
+    parsed,
+    projective_trees,
+    words,
+)
 from hf_xst.drawing import Drawing, dependency_svg
 from hf_xst.drawing.arcs import levels
 from hf_xst.drawing.markup import standalone

@@ -11,11 +11,11 @@ from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
-import canned
 import pytest
-from canned import ABOUT, Records, ensemble, record, scored, study, trained
 
-from hf_xst.data.languages import DISTANT, NEARBY
+from helpers import canned_cells as canned
+from helpers.canned_cells import ABOUT, Records, ensemble, record, scored, study, trained
+from hf_xst.data.folders import DISTANT, NEARBY
 from hf_xst.experiments.published import published
 from hf_xst.experiments.report import METHODS, main_scores, write_report
 from hf_xst.experiments.report.csv_tables import table_csv

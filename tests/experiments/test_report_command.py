@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from canned import study
 
+from helpers.canned_cells import study
 from hf_xst.experiments.report import write_report
 from hf_xst.experiments.report.job import ReportArguments, report
 from hf_xst.experiments.report.write import results_json

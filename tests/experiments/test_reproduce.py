@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from canned import study
 
+from helpers.canned_cells import study
 from hf_xst.experiments.cells import Cell
 from hf_xst.experiments.lock import LOCK, alone_in
 from hf_xst.experiments.report.page import make_page
@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_ends_with_the_same_tables(made, told, tmp_path):
     script = f"""
 import os, signal, sys
 sys.path.append({str(Path(__file__).parent)!r})
-from canned import study
+from helpers.canned_cells import study
 from hf_xst.experiments.cells import Cell
 from hf_xst.experiments.reproduce import ReproduceArguments, reproduce
 from hf_xst.experiments.study import Study

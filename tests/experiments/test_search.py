@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 from scipy.stats import kstest
-from small import RELATIONS, WORDS, gold, model_of, vectors
 
+from helpers.small_models import RELATIONS, WORDS, gold, model_of, vectors
 from hf_xst import cli
+from hf_xst.commands.build_charts import build_charts
+from hf_xst.commands.options import BuildChartsArguments, TransferArguments
+from hf_xst.commands.transfer import transfer
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.experiments import search as job
 from hf_xst.experiments.search import SearchArguments, kind_of, search, search_space
 from hf_xst.experiments.trials import TrialTrainer, recorded
-from hf_xst.training.arguments import BuildChartsArguments, TransferArguments
-from hf_xst.training.jobs.build_charts import build_charts
-from hf_xst.training.jobs.transfer import transfer
 
 optuna = pytest.importorskip("optuna")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_xst.demo.run import TARGET, write_languages
+from hf_xst.charts.dataset import PROVENANCE
+from hf_xst.commands.demo import TARGET, write_languages
 from hf_xst.experiments.block_cells import ANALYSIS_VERSION, BlockCells
 from hf_xst.experiments.cells import CODE_VERSION, Graph, read_records
 from hf_xst.experiments.report import main_scores, write_report
 from hf_xst.experiments.study import Study, read_study
-from hf_xst.training.chart_folder import PROVENANCE
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 WIDE = {"build": {"sigma": 0.999, "keep_log_probs": True}}

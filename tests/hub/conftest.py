@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hub_process import Client
 
-from hub_server import Hub, serve
+from helpers.hub_process import Client
+from helpers.hub_server import Hub, serve
 
 
 @pytest.fixture(scope="session")

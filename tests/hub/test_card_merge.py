@@ -10,10 +10,10 @@ import pytest
 from huggingface_hub import EvalResult, ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
-from made import save_model
 from test_cards import RECORDED, changed, copied, load
 
 import hf_xst_cli
+from helpers.recorded_runs import save_model
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.hub.card import README, write_card
 from hf_xst.hub.card_merge import Card

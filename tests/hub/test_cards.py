@@ -13,14 +13,14 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from huggingface_hub import DatasetCard, ModelCard, metadata_load
-from made import save_charts, save_model
 
 import hf_xst_cli
+from helpers.recorded_runs import save_charts, save_model
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.hub.allowed_files import allowed_files
 from hf_xst.hub.card import README, render_card, write_card
-from hf_xst.hub.example import read_example
 from hf_xst.hub.metadata import LICENCES, checked_languages, licence_fields
+from hf_xst.hub.pictures import read_example
 
 RECORDED = Path(__file__).parent / "recorded"
 RENDERED = Path(__file__).parent.parent.parent / "model_cards"

@@ -7,14 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from group_model import GroupModel
 from hypothesis import given
 from hypothesis import strategies as st
-from made import TYPES, save_charts
 
+from helpers.group_model import GroupModel
+from helpers.recorded_runs import TYPES, save_charts
 from hf_xst import BiaffineParser, CrfTagger, load_charts
 from hf_xst.hub.chart_columns import allowed_candidates, spell_out, with_readable_columns
-from hf_xst.models.crf_tagger.configuration import BOUNDARIES
+from hf_xst.models.configuration import BOUNDARIES
 
 RELATIONS = ["amod", "obj", "root"]
 TAGS = ["ADJ", "NOUN", *BOUNDARIES]

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 import torch
 from datasets import Dataset, IterableDataset
-from small import UPOS, WORDS, gold, model_of, vectors
 from transformers import pipeline
 
+from helpers.small_models import UPOS, WORDS, gold, model_of, vectors
 from hf_xst.data import ConlluSentence, WordVectors, read_conllu
 from hf_xst.data.layout import sentences_to_dataset
 from hf_xst.hub.pipelines import PIPELINES, DependencyParsingPipeline, StructuredTaggingPipeline
-from hf_xst.training import annotation
+from hf_xst.inference import annotation
 
 TEXT = "w1 w2, w3. W4 (w5)!\n\nw6"
 CUT = [["w1", "w2", ",", "w3", "."], ["W4", "(", "w5", ")", "!"], ["w6"]]
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused_when_it_is_made(folder, task, settings, me
 
 
 def test_a_model_of_others_is_refused(tmp_path):
-    from tiny_models import save_bert
+    from helpers.tiny_models import save_bert
 
     with pytest.raises(ValueError, match="found a BertModel; this pipeline needs a BiaffineParser"):
         pipeline("dependency-parsing", model=str(save_bert(tmp_path)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hub_process import Client
-from made import save_model
-from small import model_of
 
+from helpers.hub_process import Client
+from helpers.recorded_runs import save_model
+from helpers.small_models import model_of
 from hf_xst.data import read_conllu
 
 pytestmark = pytest.mark.slow

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from small import UPOS, gold, model_of
 
 import hf_xst_cli
+from helpers.small_models import UPOS, gold, model_of
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
-from hf_xst.training import annotation
-from hf_xst.training.resuming import part_of
+from hf_xst.inference import annotation
+from hf_xst.inference.resuming import part_of
 
 ODD = """\
 # newdoc

@@ -14,15 +14,14 @@ import pytest
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
-from made import record_run, save_charts, save_model
 from safetensors.torch import load_file, save_file
 
 import hf_xst_cli
+from helpers.recorded_runs import record_run, save_charts, save_model
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.hub import publish
 from hf_xst.hub.allowed_files import AllowedFiles
-from hf_xst.hub.privacy import Secrets, Sentences, find_leaks
-from hf_xst.hub.training_text import training_sentences
+from hf_xst.hub.privacy import Secrets, Sentences, find_leaks, training_sentences
 
 TOKEN = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345"
 SENTENCE = ["The", "merger", "with", "Ostrava", "closes", "on", "Friday", "."]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from made import record_run, save_charts, save_model
 from safetensors.torch import load_file
 
 import hf_xst_cli
+from helpers.recorded_runs import record_run, save_charts, save_model
 from hf_xst.console import console
 from hf_xst.hub.allowed_files import allowed_files, gather, is_allowed
 from hf_xst.hub.publish import Choices, push_folder, sized

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from hub_process import Client, HubError
-from made import record_run, save_charts, save_model
 from safetensors.torch import save_file
-from small import WORDS, vectors
 from transformers import BertConfig, BertModel
 
-from hf_xst.training.sources import load_model, weights_digest
-from hub_server import Hub
+from helpers.hub_process import Client, HubError
+from helpers.hub_server import Hub
+from helpers.recorded_runs import record_run, save_charts, save_model
+from helpers.small_models import WORDS, vectors
+from hf_xst.sources.pool import load_model, weights_digest
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +190,7 @@ def test_words_that_only_the_hub_has_are_not_replaced(client: Client, hub: Hub, 
 
 
 def test_a_model_of_encoder_b_is_whole(client: Client, hub: Hub, tmp_path: Path, bert: Path) -> None:
-    from tiny_models import model_over
+    from helpers.tiny_models import model_over
 
     model_over(bert).save_pretrained(tmp_path / "model")
     assert client.command("push", tmp_path / "model", "--to", "tester/encoder", "--unsearched")["status"] == 0

@@ -6,12 +6,12 @@ import base64
 import re
 
 import pytest
-from small import RELATIONS, model_of
 
+from helpers.small_models import RELATIONS, model_of
 from hf_xst.data import ConlluSentence
-from hf_xst.hub.space.backend import Answer, Backend
-from hf_xst.hub.space.sentences import gold_of, typed_sentence, uploaded_sentences, upos_of
-from hf_xst.hub.space.steps import TaskModels
+from hf_xst.space.backend import Answer, Backend
+from hf_xst.space.sentences import gold_of, typed_sentence, uploaded_sentences, upos_of
+from hf_xst.space.steps import TaskModels
 
 SOURCES = ["one", "two"]
 WEIGHTS = {"one": 1.0, "two": 0.5}

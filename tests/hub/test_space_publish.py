@@ -9,10 +9,10 @@ from importlib.util import find_spec
 
 import pytest
 import yaml
-from hub_process import Client
 
-from hf_xst.demo.space import SpaceArguments, space
-from hf_xst.hub.space.publish import SpaceContent, space_files
+from helpers.hub_process import Client
+from hf_xst.commands.space import SpaceArguments, space
+from hf_xst.space.publish import SpaceContent, space_files
 
 if find_spec("gradio") is None:
     pytest.skip("gradio is not installed (the extra demo)", allow_module_level=True)
@@ -47,7 +47,7 @@ def test_the_files_of_a_space():
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
     }
-    import hf_xst.demo.space as home
+    import hf_xst.commands.space as home
 
     assert imported <= set(vars(home))
 

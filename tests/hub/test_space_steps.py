@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import KINDS, UPOS, WORDS, model_of
 
+from helpers.small_models import KINDS, UPOS, WORDS, model_of
 from hf_xst.charts import pool, pooled_chart
-from hf_xst.hub.space.steps import FLOOR, LONGEST, TaskModels, steps
+from hf_xst.space.steps import FLOOR, LONGEST, TaskModels, steps
 
 SOURCES = ("one", "two", "three")
 ONE_EACH = dict.fromkeys(SOURCES, 1.0)

@@ -6,8 +6,8 @@ import io
 
 import numpy as np
 import pytest
-from random_trees import random_heads
 
+from helpers.random_trees import random_heads
 from hf_xst.metrics import attachment_scores, tag_scores
 
 udeval = pytest.importorskip("udtools.udeval")

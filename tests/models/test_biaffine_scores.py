@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_models import ROWS, loud, parser
 from torch import Tensor
 from torch.nn.functional import bilinear, cross_entropy
 from torch.testing import assert_close
 
-from hf_xst.models.biaffine_parser.modeling import BiaffineScorer
+from helpers.tiny_models import ROWS, loud, parser
+from hf_xst.models.parser import BiaffineScorer
 
 LENGTHS = [len(row["words"]) for row in ROWS]
 

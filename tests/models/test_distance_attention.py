@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hf_xst.models.attention import DistanceAwareAttention, DistanceAwareTransformer
+from hf_xst.models.encoders import DistanceAwareAttention, DistanceAwareTransformer
 
 
 def attention(max_distance: int = 3) -> DistanceAwareAttention:

@@ -11,13 +11,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import SENTENCES, TAGS, loud, tagger, tagger_config
 from torch import Tensor
 from torch.testing import assert_close
 from transformers import AutoModel
 
+from helpers.tiny_models import SENTENCES, TAGS, loud, tagger, tagger_config
 from hf_xst import CrfTagger, CrfTaggerConfig, chart_loss, pooled_chart
-from hf_xst.models.crf_tagger.transitions import bio_pairs
+from hf_xst.models.tagger import bio_pairs
 
 LABELS = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
 LENGTHS = [5, 1, 3]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from saved_models import MAKERS, parser_over_encoder
-from tiny_models import parser, word_vectors
 from transformers import AutoModel
 
+from helpers.saved_models import MAKERS, parser_over_encoder
+from helpers.tiny_models import parser, word_vectors
 from hf_xst import BiaffineParser, BiaffineParserConfig
-from hf_xst.models.base import register
-from hf_xst.models.vector_table import VectorTable
+from hf_xst.models.modeling import register
+from hf_xst.models.words import VectorTable
 
 
 def test_pickled_weights_are_refused(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import RELATIONS, parser_config, tagger_config
 from transformers import AutoConfig
 
+from helpers.tiny_models import RELATIONS, parser_config, tagger_config
 from hf_xst import BiaffineParserConfig, CrfTaggerConfig
 
 

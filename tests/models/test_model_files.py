@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from saved_models import MAKERS, Make, every_model, parser_over_encoder, same, scores_of, with_pattern
-from tiny_models import ROWS, SENTENCES, UPOS, loud, parser, tagger, word_vectors
 from torch.testing import assert_close
 from transformers import AutoConfig, AutoModel
 
+from helpers.saved_models import MAKERS, Make, every_model, parser_over_encoder, same, scores_of, with_pattern
+from helpers.tiny_models import ROWS, SENTENCES, UPOS, loud, parser, tagger, word_vectors
 from hf_xst import BiaffineParser
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import SENTENCES, loud, tagger, tagger_config
 
+from helpers.tiny_models import SENTENCES, loud, tagger, tagger_config
 from hf_xst import CrfTagger
 
 # Everything in one process of its own: the client reads its endpoint when it is first imported.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 work = Path(sys.argv[1])
 sys.path.insert(0, sys.argv[2])
-from hub_server import serve
+from helpers.hub_server import serve
 
 server = serve(work / "hub")
 os.environ["HF_ENDPOINT"] = server.url

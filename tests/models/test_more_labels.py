@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_models import RELATIONS, ROWS, SENTENCES, TAGS, UPOS, loud, parser, tagger
 from torch.testing import assert_close
+
+from helpers.tiny_models import RELATIONS, ROWS, SENTENCES, TAGS, UPOS, loud, parser, tagger
 
 
 def test_a_parser_keeps_its_scores_and_gets_rows() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_models import RELATIONS, ROWS, SENTENCES, UPOS, loud, parser
 from torch.testing import assert_close
 
+from helpers.tiny_models import RELATIONS, ROWS, SENTENCES, UPOS, loud, parser
 from hf_xst import BiaffineParser, BiaffineParserConfig
 from hf_xst.structures import DependencyTreeCRF
 

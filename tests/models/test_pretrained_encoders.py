@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import (
+from torch.testing import assert_close
+from transformers import AutoModel, GPT2Config
+
+from helpers.tiny_models import (
     byte_tokenizer,
     loud,
     model_over,
@@ -15,9 +18,6 @@ from tiny_models import (
     tagger_config,
     word_states,
 )
-from torch.testing import assert_close
-from transformers import AutoModel, GPT2Config
-
 from hf_xst import CrfTagger
 from hf_xst.models.pretrained_words import PretrainedWords
 

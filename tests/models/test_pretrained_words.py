@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import (
+from torch import Tensor
+from torch.testing import assert_close
+from transformers import AutoModel, AutoTokenizer, BertConfig, GPT2Config
+
+from helpers.tiny_models import (
     TAGS,
     byte_tokenizer,
     loud,
@@ -20,10 +24,6 @@ from tiny_models import (
     sentence_tokenizer,
     word_states,
 )
-from torch import Tensor
-from torch.testing import assert_close
-from transformers import AutoModel, AutoTokenizer, BertConfig, GPT2Config
-
 from hf_xst import CrfTagger
 from hf_xst.data import read_conllu
 from hf_xst.models.windows import window_starts

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import parser_config, word_states
 from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer
 
+from helpers.tiny_models import parser_config, word_states
 from hf_xst import BiaffineParser
 from hf_xst.data import read_conllu
 

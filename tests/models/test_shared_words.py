@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from saved_models import parser_over_encoder, same, scores_of
-from tiny_models import WORDS, loud, parser, tagger, tagger_config, word_vectors
 from transformers import AutoModel
 
+from helpers.saved_models import parser_over_encoder, same, scores_of
+from helpers.tiny_models import WORDS, loud, parser, tagger, tagger_config, word_vectors
 from hf_xst import CrfTagger
 
 

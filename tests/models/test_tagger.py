@@ -5,10 +5,10 @@ import math
 
 import pytest
 import torch
-from tiny_models import ROWS, SENTENCES, TAGS, loud, tagger, tagger_config, word_vectors
 from torch import Tensor
 from torch.testing import assert_close
 
+from helpers.tiny_models import ROWS, SENTENCES, TAGS, loud, tagger, tagger_config, word_vectors
 from hf_xst import CrfTagger
 from hf_xst.structures import LinearChainCRF
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_models import ROWS, SENTENCES, TAGS, UPOS, WORDS, loud, parser, tagger, word_vectors
 from torch import Tensor
 from torch.testing import assert_close
 
+from helpers.tiny_models import ROWS, SENTENCES, TAGS, UPOS, WORDS, loud, parser, tagger, word_vectors
 from hf_xst.models.coarse_tags import CoarseTags
 from hf_xst.models.encoders import WordEncoder
-from hf_xst.models.vector_table import VectorTable
+from hf_xst.models.words import VectorTable
 
 
 def word_encoder(**changes: float) -> WordEncoder:

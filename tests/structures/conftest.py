@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from structure_spaces import SPACES, Space
 
+from helpers.structure_spaces import SPACES, Space
 from hf_xst.structures import Structure
 
 LENGTHS = [3, 1, 4, 2]

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from structure_spaces import SPACES
 from torch import Tensor
 from torch.testing import assert_close
 
+from helpers.structure_spaces import SPACES
 from hf_xst.numerics import smallest_safe
 from hf_xst.structures import DependencyTreeCRF, elimination
 from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic

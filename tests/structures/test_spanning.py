@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from structure_oracle import trees
 
+from helpers.structure_oracle import trees
 from hf_xst.structures.spanning import best_heads
 
 ABSENT = -math.inf

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from structure_oracle import descends_from_root, is_projective
-from structure_spaces import TREE_SPACES, Space
 
+from helpers.structure_oracle import descends_from_root, is_projective
+from helpers.structure_spaces import TREE_SPACES, Space
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-from hf_xst.structures.trees import is_tree
+from hf_xst.structures.voting import is_tree
 
 
 def test_a_tree_candidate_is_head_times_labels_plus_label_whatever_the_padding() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from structure_spaces import Space, assert_same_best, rows, tensors
 from torch import Tensor
 from torch.testing import assert_close
 
+from helpers.structure_spaces import Space, assert_same_best, rows, tensors
 from hf_xst.structures import Structure
 
 

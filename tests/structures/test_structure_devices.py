@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from structure_spaces import SPACES
 from torch.testing import assert_close
+
+from helpers.structure_spaces import SPACES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structure_spaces import SPACES, TREE_SPACES, Space
 from torch.testing import assert_close
 
+from helpers.structure_spaces import SPACES, TREE_SPACES, Space
 from hf_xst.structures import DependencyTreeCRF
 
 names = st.sampled_from(sorted(SPACES))

@@ -6,9 +6,10 @@ import math
 
 import pytest
 import torch
-from structure_spaces import Space, assert_same_best, rows, tensors
 from torch import Tensor
 from torch.testing import assert_close
+
+from helpers.structure_spaces import Space, assert_same_best, rows, tensors
 
 
 def test_log_prob_of_none_is_minus_infinity_and_harmless(space: Space) -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structure_spaces import TREE_SPACES, Space, listed
 from torch import Tensor
 from torch.testing import assert_close
 
+from helpers.structure_spaces import TREE_SPACES, Space, listed
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 Ballots = tuple[Tensor, Tensor]

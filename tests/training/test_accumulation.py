@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import (
+
+from helpers.small_models import (
     KINDS,
     arguments,
     assert_same,
@@ -16,11 +17,11 @@ from small import (
     parameters,
     supervised,
 )
-
 from hf_xst.charts import chart_loss
-from hf_xst.charts.storage import to_mask
+from hf_xst.charts.dataset import to_mask
+from hf_xst.models.collation import FILLER, Collator
 from hf_xst.training.batches import BucketSampler, Filled
-from hf_xst.training.collation import FILLER, ChartCollator, Collator
+from hf_xst.training.collation import ChartCollator
 
 CUTS = [(4, 1), (2, 2), (1, 4)]
 

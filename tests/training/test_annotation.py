@@ -8,13 +8,12 @@ from itertools import islice
 
 import pytest
 import torch
-from small import KINDS, gold, model_of
-from tiny_models import model_over, save_bert
 
+from helpers.small_models import KINDS, gold, model_of
+from helpers.tiny_models import model_over, save_bert
 from hf_xst.data import ConlluSentence
-from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.training import annotation
-from hf_xst.training.annotation import (
+from hf_xst.inference import annotation
+from hf_xst.inference.annotation import (
     Annotation,
     AnnotationSettings,
     Annotator,
@@ -22,7 +21,8 @@ from hf_xst.training.annotation import (
     checked_annotator,
     load_annotator,
 )
-from hf_xst.training.confidence import Reading
+from hf_xst.inference.confidence import Reading
+from hf_xst.models.pretrained_words import PretrainedWords
 
 SURE = Reading(confidence=True, kbest=2)
 

@@ -6,10 +6,10 @@ import copy
 
 import pytest
 import torch
-from small import KINDS, model_of
 
-from hf_xst.training.averaging import have_mean, have_one_start, mean_of_models
-from hf_xst.training.sources import weights_digest
+from helpers.small_models import KINDS, model_of
+from hf_xst.sources.averaging import have_mean, have_one_start, mean_of_models
+from hf_xst.sources.pool import weights_digest
 
 
 def tuned(kind: str, seed: int, **changes):

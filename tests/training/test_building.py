@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from categorical import IndependentGroups
 from datasets import load_dataset
-from small import KINDS, MARKS, charts, gold, model_of, unlabelled
 
+from helpers.categorical import IndependentGroups
+from helpers.small_models import KINDS, MARKS, charts, gold, model_of, unlabelled
 from hf_xst.charts import best_mask, pooled_chart, threshold, union_chart
 from hf_xst.charts.alphabet import Relabelling
+from hf_xst.charts.dataset import ChartSettings, from_ragged, structure_triples, to_mask, words_hash
 from hf_xst.charts.pooling import pool
-from hf_xst.charts.storage import from_ragged, structure_triples, to_mask, words_hash
+from hf_xst.models.running import run_rows
+from hf_xst.sources.building import ChartMaker, build_shards
+from hf_xst.sources.pool import Source, SourcePool, joint_names
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-from hf_xst.training.building import ChartMaker, build_shards
-from hf_xst.training.chart_settings import ChartSettings
-from hf_xst.training.inference import run_rows
-from hf_xst.training.sources import Source, SourcePool, joint_names
 
 ROWS = unlabelled(gold((2, 5, 1, 3, 4)))
 

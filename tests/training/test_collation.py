@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from small import KINDS, arguments, charts, gold, model_of, on_charts
 
+from helpers.small_models import KINDS, arguments, charts, gold, model_of, on_charts
 from hf_xst.charts import chart_loss
 from hf_xst.charts.alphabet import Relabelling
-from hf_xst.charts.storage import to_mask
-from hf_xst.training.collation import ChartCollator, ChartUse, Collator
+from hf_xst.charts.dataset import to_mask
+from hf_xst.models.collation import Collator
+from hf_xst.training.collation import ChartCollator, ChartUse
 
 LENGTHS = (1, 4, 2, 6)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from small import arguments, charts, gold, model_of, on_charts, supervised, unlabelled
 from transformers import TrainingArguments
 
+from helpers.small_models import arguments, charts, gold, model_of, on_charts, supervised, unlabelled
 from hf_xst import ChartTrainer, SupervisedTrainer
 from hf_xst.training.batches import sentence_lengths
 

@@ -18,18 +18,18 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from small import RELATIONS, UPOS, gold, vectors
-from tiny_models import save_bert
 from transformers import AutoModel
 
 import hf_xst_cli
+from helpers.small_models import RELATIONS, UPOS, gold, vectors
+from helpers.tiny_models import save_bert
+from hf_xst.charts.dataset import PROVENANCE, load_charts
+from hf_xst.commands.options import TrainSourceArguments, TransferArguments
+from hf_xst.commands.train_source import train_source
+from hf_xst.commands.transfer import transfer
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
-from hf_xst.training.arguments import TrainSourceArguments, TransferArguments
-from hf_xst.training.chart_folder import PROVENANCE, load_charts
-from hf_xst.training.jobs.train_source import train_source
-from hf_xst.training.jobs.transfer import transfer
+from hf_xst.sources.pool import load_model
 from hf_xst.training.pull import StartPull
-from hf_xst.training.sources import load_model
 
 SIZES = ["context_layers=1", "attention_heads=2", "key_size=4", "feed_forward_size=8"]
 PARSER = [*SIZES, "arc_size=6", "label_size=5", "upos_size=4"]

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
-from small import KINDS, gold, model_of
-from structure_oracle import Enumerated, chain_candidates, independent_candidates, tree_candidates
 
-from hf_xst.models.base import StructuredOutput
+from helpers.small_models import KINDS, gold, model_of
+from helpers.structure_oracle import Enumerated, chain_candidates, independent_candidates, tree_candidates
+from hf_xst.inference.confidence import Reading, claim_probabilities, findings, minimum_risk
+from hf_xst.models.modeling import StructuredOutput
+from hf_xst.models.running import run_rows
 from hf_xst.structures import LinearChainCRF
-from hf_xst.training.confidence import Reading, claim_probabilities, findings, minimum_risk
-from hf_xst.training.inference import run_rows
 
 LENGTHS = (1, 3, 2)
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from small import arguments, charts, gold, losses_of, on_charts
 
+from helpers.small_models import arguments, charts, gold, losses_of, on_charts
 from hf_xst.charts import chart_loss
-from hf_xst.charts.storage import structure_triples, to_mask
+from hf_xst.charts.dataset import structure_triples, to_mask
 from hf_xst.training.collation import ChartUse
 
 

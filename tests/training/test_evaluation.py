@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from datasets import Dataset
-from small import KINDS, arguments, charts, gold, model_of, on_charts, supervised
 from transformers import EarlyStoppingCallback
 
+from helpers.small_models import KINDS, arguments, charts, gold, model_of, on_charts, supervised
 from hf_xst.metrics import score
-from hf_xst.training.collation import Collator
-from hf_xst.training.inference import in_batches, length_batches, predict_rows
+from hf_xst.models.collation import Collator
+from hf_xst.models.running import in_batches, length_batches, predict_rows
 from hf_xst.training.trainer import references
 
 LENGTHS = (1, 9, 2, 5, 3)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small import RELATIONS, UPOS, charts, gold, model_of, vectors
 
-from hf_xst.training.fresh_model import fresh_model, model_class
+from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vectors
+from hf_xst.commands.initial_model import fresh_model
+from hf_xst.models.kinds import model_class
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])

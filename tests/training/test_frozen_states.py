@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled
 
+from helpers.small_models import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
-from hf_xst.training.building import ChartMaker
-from hf_xst.training.chart_settings import ChartSettings
-from hf_xst.training.frozen import (
+from hf_xst.charts.dataset import ChartSettings
+from hf_xst.models.cached_states import (
     FrozenStates,
     SharedEncoder,
     encode,
     encoder_fingerprint,
     shared_encoders,
 )
-from hf_xst.training.inference import predict_rows
-from hf_xst.training.sources import SourcePool
+from hf_xst.models.running import predict_rows
+from hf_xst.sources.building import ChartMaker
+from hf_xst.sources.pool import SourcePool
 
 ROWS = unlabelled(gold((2, 5, 1, 3)))
 

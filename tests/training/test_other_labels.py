@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
-from small import charts, gold, model_of, vectors
 from transformers import AutoModel
 
 import hf_xst_cli
+from helpers.small_models import charts, gold, model_of, vectors
+from hf_xst.commands.initial_model import fresh_model
+from hf_xst.commands.sentences import needs_structure, other_labels
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.data.sentence import attribute
 from hf_xst.demo.defaults import source_languages, target_language
-from hf_xst.training.fresh_model import fresh_model
-from hf_xst.training.sentences import needs_structure, other_labels
 
 pytest.importorskip("seqeval")
 

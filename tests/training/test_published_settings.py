@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hf_xst.training.defaults import PUBLISHED
+from hf_xst.commands.presets import PUBLISHED
 
 
 @pytest.mark.parametrize(

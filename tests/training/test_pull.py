@@ -10,10 +10,10 @@ import torch
 from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 from safetensors.torch import load_file
-from small import arguments, charts, gold, losses_of, model_of, on_charts, parameters
 from torch import nn
 from transformers import TrainerCallback
 
+from helpers.small_models import arguments, charts, gold, losses_of, model_of, on_charts, parameters
 from hf_xst.training.pull import START_FILE, StartPull
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hf_xst.training.arguments import TransferArguments
+from hf_xst.commands.options import TransferArguments
+from hf_xst.commands.presets import as_in_recipe, chart_use, target_length
+from hf_xst.commands.transfer import learning_rate_of
 from hf_xst.training.collation import ChartUse
-from hf_xst.training.defaults import target_length
-from hf_xst.training.jobs.transfer import learning_rate_of
-from hf_xst.training.recipes import as_in_recipe, chart_use
 
 CHARTS = [({"recipe": "recommended"}, 200, 20), ({"recipe": "published"}, 800, 80), ({}, 800, 80)]
 

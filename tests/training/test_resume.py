@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from small import arguments, assert_same, charts, gold, model_of
 from transformers import EarlyStoppingCallback, TrainerCallback
 
+from helpers.small_models import arguments, assert_same, charts, gold, model_of
 from hf_xst import ChartTrainer, SupervisedTrainer
-from hf_xst.training.loop import train_and_save
-from hf_xst.training.runs import RunFolder
+from hf_xst.commands.runs import RunFolder
+from hf_xst.commands.training import train_and_save
 
 LENGTHS = (1, 4, 2, 12, 3, 5, 11, 2, 4)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_xst.training.resuming import BlockFile, part_of
+from hf_xst.inference.resuming import BlockFile, part_of
 
 BLOCKS = ["one\n", "zwei ü\n", "", "three\n" * 50]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -12,10 +12,11 @@ import psutil
 import pytest
 import yaml
 
-from hf_xst.training import runs
-from hf_xst.training.arguments import LoopArguments
-from hf_xst.training.loop import key_values, training_arguments
-from hf_xst.training.runs import RunFolder, say, say_if_alone, summary
+from hf_xst.commands import runs
+from hf_xst.commands.options import LoopArguments
+from hf_xst.commands.runs import RunFolder, say_if_alone, summary
+from hf_xst.commands.training import key_values, training_arguments
+from hf_xst.console import say
 
 
 @dataclass
@@ -198,7 +199,7 @@ def test_no_parent_no_word(monkeypatch, capsys):
 @pytest.mark.slow
 def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("from hf_xst.training.runs import say_if_alone\nsay_if_alone(1)\n")
+    script.write_text("from hf_xst.commands.runs import say_if_alone\nsay_if_alone(1)\n")
     command = [
         sys.executable,
         "-m",

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import pytest
 from datasets import Dataset
-from small import UPOS, gold, model_of, vectors
 
+from helpers.small_models import UPOS, gold, model_of, vectors
+from hf_xst.commands import sentences
+from hf_xst.commands.sentences import annotate, gold_rows, has_split, labelled_rows, needs_structure, split_of
 from hf_xst.data import ConlluSentence, prepare, write_conllu
-from hf_xst.data.layout import sentences_to_dataset
-from hf_xst.training import sentences
-from hf_xst.training.sentences import (
-    annotate,
-    content_hash,
-    gold_rows,
-    has_split,
-    labelled_rows,
-    needs_structure,
-    split_of,
-)
-from hf_xst.training.sources import SourcePool, SourceSpec, load_model, weights_digest
-from hf_xst.training.word_checks import tell_of_unknown_words
+from hf_xst.data.layout import content_hash, sentences_to_dataset
+from hf_xst.sources.pool import SourcePool, SourceSpec, load_model, weights_digest
+from hf_xst.sources.word_checks import tell_of_unknown_words
 
 
 @pytest.mark.parametrize(

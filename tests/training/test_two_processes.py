@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import two_processes
+
+from helpers import two_processes
 
 pytestmark = pytest.mark.slow
 

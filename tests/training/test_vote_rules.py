@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from small import KINDS, MARKS, gold, model_of, unlabelled
 
+from helpers.small_models import KINDS, MARKS, gold, model_of, unlabelled
 from hf_xst.charts import (
     GroupedWeights,
     infer_truth,
@@ -15,9 +15,9 @@ from hf_xst.charts import (
     pool,
     stacked_log_marginals,
 )
-from hf_xst.training.inference import predict_rows
-from hf_xst.training.jobs.vote import RULES, combined
-from hf_xst.training.sources import SourcePool, joint_names
+from hf_xst.commands.vote import RULES, combined
+from hf_xst.models.running import predict_rows
+from hf_xst.sources.pool import SourcePool, joint_names
 
 ROWS = unlabelled(gold((3, 5, 1, 4, 2, 6)))
 GROUPED = GroupedWeights(np.array([[0.5, 0.3, 0.0], [0.0, 1.0, -0.5], [-1.0, 0.0, 0.7]]))

@@ -3,9 +3,8 @@
 from hf_xst.charts.chart import best_mask, pooled_chart, threshold, union_chart
 from hf_xst.charts.gold_groups import GoldGroups
 from hf_xst.charts.grouped_weights import GroupedWeights, learn_grouped_weights
-from hf_xst.charts.linear import linear_opinion_pool
 from hf_xst.charts.loss import chart_loss, soft_loss
-from hf_xst.charts.pooling import log_opinion_pool, pool, stacked_log_marginals
+from hf_xst.charts.pooling import linear_opinion_pool, log_opinion_pool, pool, stacked_log_marginals
 from hf_xst.charts.published_weights import published_weights
 from hf_xst.charts.quality import chart_quality, combine_quality
 from hf_xst.charts.truth import infer_truth

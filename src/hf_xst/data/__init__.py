@@ -2,19 +2,11 @@
 
 from hf_xst.data.bio import bio_alphabet, to_bio
 from hf_xst.data.conllu import WithheldWordsWarning, read_conllu, write_conllu
-from hf_xst.data.folders import treebank_files
+from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES, Language, treebank_files
 from hf_xst.data.gold import check_gold_tree, gold_faults
 from hf_xst.data.hub_layouts import to_treebank_layout
-from hf_xst.data.languages import DISTANT, LANGUAGES, NEARBY, SOURCES, Language
 from hf_xst.data.layout import TREEBANK_FEATURES, UPOS_TAGS, dataset_to_sentences, sentences_to_dataset
-from hf_xst.data.preparation import (
-    GoldError,
-    PreparationReport,
-    first,
-    hold_out,
-    prepare,
-    prepared_features,
-)
+from hf_xst.data.preparation import GoldError, PreparationReport, first, hold_out, prepare, prepared_features
 from hf_xst.data.sentence import ConlluError, ConlluSentence
 from hf_xst.data.streams import InputError
 from hf_xst.data.text import TextError, iterate_unlabelled, read_unlabelled

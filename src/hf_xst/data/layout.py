@@ -11,6 +11,8 @@ range between the same two words.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -207,3 +209,11 @@ def _add_other_row(row: Row, line: str) -> None:
 
 def _line(cells: Iterable[str | None]) -> str:
     return "\t".join(BLANK if cell is None else cell for cell in cells) + "\n"
+
+
+def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Identify rows by all that they hold: SHA-256."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()

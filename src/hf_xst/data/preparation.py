@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from datasets import Dataset, Features, List, Value
 
+from hf_xst.data.conllu import read_conllu
 from hf_xst.data.gold import gold_faults
 from hf_xst.data.label_columns import LabelColumn, label_column
-from hf_xst.data.layout import map_rows, tag_name, tag_names
+from hf_xst.data.layout import map_rows, sentences_to_dataset, tag_name, tag_names
 
 _VERSION = 1  # part of the fingerprint by which `datasets` finds its cached results
 _NAMED = 3
@@ -242,3 +243,27 @@ def _judged(marked: Dataset, limit: int | None, added_tokens: int) -> tuple[Prep
 
 def _first(names: Sequence[str]) -> str:
     return f" (first: {' | '.join(names)})" if names else ""
+
+
+def read_predictions(path: str, *, structure: bool, labels: Sequence[str] = ()) -> Dataset:
+    """Read a CoNLL-U file of predictions in the prepared layout; a word's head may be any number.
+
+    Args:
+        path: the file.
+        structure: heads and relations are wanted.
+        labels: see `prepare`.
+
+    Raises:
+        ConlluError: the file is no CoNLL-U, or a head that is wanted is no number.
+        GoldError: labels that are wanted are missing.
+    """
+    sentences = list(read_conllu(path))
+    rows, _ = prepare(sentences_to_dataset(sentences), gold=False, labels=labels)
+    if not structure:
+        return rows
+    for sentence in sentences:
+        for number, head in enumerate(sentence.heads, start=1):
+            if not head.isdecimal():
+                raise sentence.error(f"word {number} has the head {head!r}; expected a number")
+    rows = rows.add_column("head", [[int(head) for head in each.heads] for each in sentences])
+    return rows.add_column("deprel", [each.deprels for each in sentences])

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hf_xst.data.folders import ASSIGNMENT, CODE, canonical_split, treebank_files
-from hf_xst.data.languages import LANGUAGES
+from hf_xst.data.folders import ASSIGNMENT, CODE, LANGUAGES, canonical_split, treebank_files
 
 _UD_FOLDER = re.compile(r"UD_(?P<language>[^-/]+)-(?P<name>[^/]+)")
 _UD_FILE = re.compile(r"(?P<code>[a-z]{2,3})_\w+-ud-(?:train|dev|test)\.conllu(?:\.gz)?")

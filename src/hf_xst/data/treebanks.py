@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import datasets
+import datasets.config
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from hf_xst.data.cache import cached_dataset

@@ -17,16 +17,15 @@ from datasets import Dataset
 from huggingface_hub import constants
 from transformers import TrainingArguments, set_seed
 
-from hf_xst.console import progress
+from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, WordVectors
 from hf_xst.demo.defaults import source_languages, target_language
 from hf_xst.demo.languages import generate_language
 from hf_xst.demo.settings import LanguageSettings
-from hf_xst.models.base import StructuredModel
-from hf_xst.training.jobs.train_source import KINDS
+from hf_xst.models.kinds import KINDS
+from hf_xst.models.modeling import StructuredModel
+from hf_xst.sources.pool import load_model
 from hf_xst.training.log_lines import without_lines
-from hf_xst.training.runs import say
-from hf_xst.training.sources import load_model
 from hf_xst.training.supervised import SupervisedTrainer
 
 SENTENCES, EPOCHS, SEED = 240, 6, 1

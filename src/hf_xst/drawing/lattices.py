@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 
 from hf_xst.drawing.arcs import GAP, Look
 from hf_xst.drawing.charts import ALLOWED, BEST, GOLD, MISSING, STAR, count_text
-from hf_xst.drawing.legends import LABEL, draw_foot, foot_width
-from hf_xst.drawing.markup import element, picture, text, tooltip
+from hf_xst.drawing.markup import LABEL, draw_foot, element, foot_width, picture, text, tooltip
 from hf_xst.drawing.script import is_right_to_left, text_width
 from hf_xst.drawing.svg import WORD
 

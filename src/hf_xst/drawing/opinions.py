@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hf_xst.drawing.charts import Candidate
 from hf_xst.drawing.tables import LEAST, heat_svg
-from hf_xst.models.crf_tagger.configuration import BOUNDARIES
+from hf_xst.models.configuration import BOUNDARIES
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 

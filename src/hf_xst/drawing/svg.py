@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hf_xst.drawing.arcs import Arc, Layout, Look, lay_out
-from hf_xst.drawing.legends import LABEL, LINE, TAG, draw_foot, foot_width
 from hf_xst.drawing.markup import (
     BLUE,
     GREY,
+    LABEL,
+    LINE,
     ORANGE,
     SKY,
+    TAG,
     VERMILION,
+    draw_foot,
     element,
+    foot_width,
     own_name,
     picture,
     text,

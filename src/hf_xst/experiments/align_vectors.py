@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_xst.console import progress
+from hf_xst.commands.options import option, required
+from hf_xst.commands.runs import package_versions
+from hf_xst.console import progress, say
 from hf_xst.data import iterate_unlabelled
 from hf_xst.data.alignment import (
     Lexicon,
@@ -30,8 +32,6 @@ from hf_xst.data.alignment_files import (
 )
 from hf_xst.data.vectors import VectorStream, all_forms, file_in, space_of
 from hf_xst.files import sha256_of, write_text
-from hf_xst.training.arguments import option, required
-from hf_xst.training.runs import package_versions, say
 
 # A matrix further from orthogonal than this is told of: rounding to six digits stays far below.
 _ORTHOGONAL = 1e-3

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hf_xst.commands.build_charts import build_charts
+from hf_xst.commands.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
+from hf_xst.commands.options import BuildChartsArguments, TrainSourceArguments, TransferArguments
+from hf_xst.commands.train_source import train_source
+from hf_xst.commands.transfer import transfer
 from hf_xst.experiments import scoring
 from hf_xst.experiments.block import Block, Results, merged, root_of
 from hf_xst.experiments.cells import CODE_VERSION, Cell
@@ -13,12 +18,7 @@ from hf_xst.experiments.checks import LEARNED, PUBLISHED, SPECIAL
 from hf_xst.experiments.plans import ChartPlan, Method
 from hf_xst.experiments.scoring import Place
 from hf_xst.experiments.shared_weights import share_frozen
-from hf_xst.training.arguments import BuildChartsArguments, TrainSourceArguments, TransferArguments
-from hf_xst.training.jobs.build_charts import build_charts
-from hf_xst.training.jobs.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
-from hf_xst.training.jobs.train_source import train_source
-from hf_xst.training.jobs.transfer import transfer
-from hf_xst.training.weight_files import write_weights
+from hf_xst.sources.agreement import write_weights
 
 # Since 4 sentences are no longer than those that get charts.
 ANALYSIS_VERSION = 4

@@ -8,21 +8,21 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from hf_xst.experiments.plans import ChartPlan, Method, Settings
-from hf_xst.training.arguments import (
+from hf_xst.commands.options import (
     BuildChartsArguments,
     TrainSourceArguments,
     TransferArguments,
     VoteArguments,
 )
-from hf_xst.training.starts import MEAN
+from hf_xst.experiments.plans import ChartPlan, Method, Settings
+from hf_xst.sources.averaging import MEAN
 
 if TYPE_CHECKING:
     from hf_xst.experiments.study import Study
 
 KINDS = ("parser", "tagger")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
-# Kinds of charts that step size and pull may be set for apart, see `hf_xst.training.defaults`.
+# Kinds of charts that step size and pull may be set for apart, see `hf_xst.commands.presets`.
 SPECIAL = ("union", "pool", "learned")
 GOLD = "gold"  # in place of a tagger's method
 LEARNED, PUBLISHED = "learned", "published"

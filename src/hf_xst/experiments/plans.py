@@ -17,7 +17,7 @@ class ChartPlan:
     """How charts of a target are made.
 
     Args:
-        rule: see `hf_xst.training.chart_settings.ChartSettings`.
+        rule: see `hf_xst.charts.dataset.ChartSettings`.
         weights: `learned` takes the weights of the target's `weights` cell, `published` those that the
             published procedure has found there, `agreement` those that need no labels (see `build_charts`).
         sources: only these sources; all of the target's by default.

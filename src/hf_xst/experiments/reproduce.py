@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
+from hf_xst.commands.options import option, required
 from hf_xst.console import console
 from hf_xst.experiments.cells import Graph, read_records
 from hf_xst.experiments.lock import alone_in, began
@@ -17,7 +18,6 @@ from hf_xst.experiments.report import write_report
 from hf_xst.experiments.report.job import about_study, read_cells
 from hf_xst.experiments.study import Study, read_study
 from hf_xst.experiments.workers import FailedCellsError, run_side_by_side
-from hf_xst.training.arguments import option, required
 
 # The kinds of cells that the report's tables are made of.
 TABLES: dict[str, tuple[str, ...]] = {

@@ -10,21 +10,20 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.analysis.describe import describe, standard_charts
 from hf_xst.charts import GroupedWeights
+from hf_xst.commands.presets import chart_limits
+from hf_xst.commands.sentences import annotate, gold_rows, split_of
+from hf_xst.commands.vote import combined
 from hf_xst.data import WordVectors, first, prepare, read_vectors
 from hf_xst.metrics import main_score, score
-from hf_xst.models.base import StructuredModel
+from hf_xst.models.cached_states import FrozenStates, WordStates
+from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.training.averaging import mean_of_models
-from hf_xst.training.defaults import chart_limits
-from hf_xst.training.frozen import FrozenStates, WordStates
-from hf_xst.training.inference import predict_rows
-from hf_xst.training.jobs.vote import combined
-from hf_xst.training.selection import SELECTION_SENTENCES, measure_sources, rank_sources
-from hf_xst.training.sentences import annotate, gold_rows, split_of
-from hf_xst.training.sources import SourcePool, ready_model
-from hf_xst.training.starts import MEAN
+from hf_xst.models.running import predict_rows
+from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources, rank_sources
+from hf_xst.sources.averaging import MEAN, mean_of_models
+from hf_xst.sources.description import describe, standard_charts
+from hf_xst.sources.pool import SourcePool, ready_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +186,7 @@ def description(
 ) -> dict[str, Any]:
     """Describe charts and pools of a target on gold of sentences as long as those that get charts.
 
-    See `hf_xst.analysis.describe`.
+    See `hf_xst.sources.description`.
     """
     model = ready_model(str(place.models[codes[0]]), vectors=place.word_vectors())
     part = "dev" if "dev" in place.treebanks else "test"

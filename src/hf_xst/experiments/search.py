@@ -17,19 +17,19 @@ from datasets import Dataset
 from rich.table import Table
 from transformers import set_seed
 
-from hf_xst.console import console, progress
+from hf_xst.charts.dataset import load_charts
+from hf_xst.commands.initial_model import starting_model, with_start
+from hf_xst.commands.options import TransferArguments, option
+from hf_xst.commands.presets import as_in_recipe, chart_use, kind_of
+from hf_xst.commands.runs import RunFolder
+from hf_xst.commands.sentences import read_word_vectors
+from hf_xst.commands.training import kept_states, training_arguments
+from hf_xst.commands.transfer import development_part, updates_of
+from hf_xst.console import console, progress, say
 from hf_xst.experiments.trials import PULL, RATE, Space, Trial, Trials, TrialTrainer, recorded, restarted
 from hf_xst.files import write_text
-from hf_xst.training.arguments import TransferArguments, option
-from hf_xst.training.chart_folder import load_charts
-from hf_xst.training.defaults import kind_of
-from hf_xst.training.jobs.transfer import development_part, updates_of
+from hf_xst.sources.averaging import NONE
 from hf_xst.training.log_lines import LogLines
-from hf_xst.training.loop import kept_states, training_arguments
-from hf_xst.training.recipes import as_in_recipe, chart_use
-from hf_xst.training.runs import RunFolder, say
-from hf_xst.training.sentences import read_word_vectors
-from hf_xst.training.starts import NONE, starting_model, with_start
 
 BEST = "best.yaml"
 TRIALS = "trials.json"

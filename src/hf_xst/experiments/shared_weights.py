@@ -13,7 +13,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 from hf_xst.files import write_text, written_aside
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import tensors_digest
-from hf_xst.training.sources import load_model
+from hf_xst.sources.pool import load_model
 
 ENCODER_PREFIX = "encoder.words.model."
 # Named as shards are, so that such a model can be published like any other.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from hf_xst.extras import need
-from hf_xst.models.base import StructuredModel
+from hf_xst.models.modeling import StructuredModel
 from hf_xst.training.transfer import ChartTrainer
 
 RATE, PULL = "learning_rate", "l2"

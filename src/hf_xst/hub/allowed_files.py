@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hf_xst.charts.dataset import PROVENANCE, shards_in
+from hf_xst.inference.annotation import ANNOTATOR_FOLDER
 from hf_xst.models.pretrained_words import TOKENIZER_FILES
-from hf_xst.models.vector_table import WORDS_FILE
+from hf_xst.models.words import WORDS_FILE
 from hf_xst.remote import Kind
-from hf_xst.training.annotation import ANNOTATOR_FOLDER
-from hf_xst.training.chart_folder import PROVENANCE, shards_in
 
 CARD = "README.md"
 CONFIG = "config.json"

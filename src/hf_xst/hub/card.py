@@ -1,4 +1,4 @@
-"""Cards of models and charts, made from what their runs have recorded; the command `hf-xst card`.
+"""Cards of models and charts, made from what their runs have recorded.
 
 A card is a README.md with metadata for the Hub, and two pictures beside it. Made again, it keeps what people
 have written into it; see `hf_xst.hub.card_merge`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,49 +16,25 @@ from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardDa
 
 from hf_xst.files import write_text
 from hf_xst.hub.card_merge import Card, folded
-from hf_xst.hub.example import Example, example_of, read_example
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.metadata import charts_metadata, checked_languages, licence_fields, model_metadata
+from hf_xst.hub.metadata import charts_metadata, licence_fields, model_metadata
 from hf_xst.hub.pictures import (
     TABLE,
     TREE,
+    Example,
     chart_picture,
     count_lines,
+    example_of,
     score_lines,
     sentence_picture,
     table_picture,
 )
-from hf_xst.hub.records import EXAMPLE, SAID, Records
+from hf_xst.hub.records import EXAMPLE, Records
 from hf_xst.hub.sections import sections_of, title_of
 from hf_xst.hub.vocabulary import Vocabulary
-from hf_xst.training.arguments import option, required
-from hf_xst.training.runs import RunFolder, say
 
 README = "README.md"
 _SCORE_KEYS = ("metrics", "model-index", "model_name")
-
-
-_RECORDED = ("title", "language", "license", "license_link", "text_license")
-
-
-@dataclass(kw_only=True)
-class CardArguments:
-    """Write the card of a model or of charts."""
-
-    folder: str = required(
-        "The folder of a model or of charts, --output of the command that made it; the flag may be omitted."
-    )
-    title: str | None = option("What the card is called; by default after task and language.")
-    language: list[str] = option("Codes of the languages (ISO 639), where the treebank does not say it.", [])
-    license: str | None = option(
-        "Licence of the model or charts: an id of the Hub (cc-by-sa-4.0), or a name."
-    )
-    license_link: str | None = option("Where the licence's text is.")
-    text_license: str | None = option("Licence of the treebank or text that was read.")
-    example: str | None = option(
-        "A sentence for the picture, annotated by the model: words with spaces between them, or a CoNLL-U "
-        "file. It is published with the card."
-    )
 
 
 class Rendered(NamedTuple):
@@ -67,39 +43,6 @@ class Rendered(NamedTuple):
     card: ModelCard | DatasetCard
     pictures: dict[str, str]
     example: Example
-
-
-def card(arguments: CardArguments) -> None:
-    """Write OUTPUT/README.md and its pictures; what was said stays recorded for cards made later.
-
-    Args:
-        arguments: see the class.
-
-    Raises:
-        ValueError: the folder holds neither a model nor charts, a language is no code, the example cannot be
-            annotated, or the card that is there is broken.
-    """
-    folder = Path(arguments.folder)
-    _check_folder(folder)
-    checked_languages(arguments.language)
-    told = frozenset(key for key, value in asdict(arguments).items() if value)
-    arguments = _with_recorded(arguments, Records(folder).said)
-    if arguments.example and Records(folder).kind == "charts":
-        raise ValueError("charts annotate no sentence: leave --example out")
-    example = read_example(arguments.example) if arguments.example else None
-    stated = {SAID: asdict(arguments), EXAMPLE: asdict(example) if example else {}}
-    said = told | ({"license_name", "license_link"} if "license" in told else set())
-    _write(Records(folder, stated), said)
-    RunFolder(arguments.folder, arguments, prefix="card-").begin()
-    say(f"{folder / README} is written; what you add outside of its marks stays when it is made again")
-
-
-def _with_recorded(arguments: CardArguments, before: Mapping[str, Any]) -> CardArguments:
-    """Fill in what was said when the card was made before, and is not said now."""
-    kept = {name: before[name] for name in _RECORDED if not getattr(arguments, name) and before.get(name)}
-    if arguments.license:
-        kept.pop("license_link", None)  # it was that of another licence
-    return replace(arguments, **kept)
 
 
 def write_card(
@@ -118,7 +61,7 @@ def write_card(
     Raises:
         ValueError: see `card`.
     """
-    return _write(Records(Path(folder)), frozenset(), vocabulary, repository)
+    return write_records(Records(Path(folder)), frozenset(), vocabulary, repository)
 
 
 def render_card(
@@ -128,12 +71,13 @@ def render_card(
     return _rendered(Records(Path(folder)), frozenset(), vocabulary, repository).card
 
 
-def _write(
+def write_records(
     records: Records,
     said: frozenset[str],
     vocabulary: Vocabulary | None = None,
     repository: str | None = None,
 ) -> ModelCard | DatasetCard:
+    """Render a card from records and write it with its pictures."""
     folder = records.folder
     rendered = _rendered(records, said, vocabulary, repository)
     for name, content in rendered.pictures.items():
@@ -159,7 +103,7 @@ def _rendered(
         vocabulary: see `write_card`.
         repository: see `write_card`.
     """
-    _check_folder(records.folder)
+    check_folder(records.folder)
     old = Card.read(records.folder / README)
     stated = tuple(records.said.get("language") or ())
     facts = Facts(records, stated, records.said.get("text_license"))
@@ -215,7 +159,8 @@ def _pictures(facts: Facts, example: Example) -> dict[str, str]:
     return pictures | ({TABLE: table_picture("Scores", lines)} if lines else {})
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
+    """Raise ValueError unless the folder holds a model or charts."""
     records = Records(folder)
     if not folder.is_dir() or not (records.config or records.provenance):
         raise ValueError(

@@ -9,9 +9,9 @@ from typing import Any
 
 from datasets import Dataset, Features, List, Value, load_dataset
 
+from hf_xst.charts.dataset import shards_in
 from hf_xst.files import written_aside
-from hf_xst.training.chart_folder import shards_in
-from hf_xst.training.fresh_model import model_class
+from hf_xst.models.kinds import model_class
 
 
 def with_readable_columns(rows: Dataset, provenance: Mapping[str, Any]) -> Dataset:
@@ -20,7 +20,7 @@ def with_readable_columns(rows: Dataset, provenance: Mapping[str, Any]) -> Datas
     What is allowed is what was kept of the pool, and each source's best structure.
 
     Args:
-        rows: chart rows, see `hf_xst.charts.storage`.
+        rows: chart rows, see `hf_xst.charts.dataset`.
         provenance: says the alphabet and the type of the models.
 
     Raises:

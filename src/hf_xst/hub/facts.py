@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.data import UPOS_TAGS
-from hf_xst.data.languages import LANGUAGES
+from hf_xst.data.folders import LANGUAGES
 from hf_xst.hub.markdown import Markdown, code, plain, shown_command, without_paths
 from hf_xst.hub.records import Records
 from hf_xst.hub.scored import Scores, Treebanks, developed_on, scores_of, trained_on
-from hf_xst.models.crf_tagger.configuration import BOUNDARIES as BOUNDARY_NAMES
-from hf_xst.training.annotation import ANNOTATOR_FOLDER
-from hf_xst.training.starts import MEAN, NONE
+from hf_xst.inference.annotation import ANNOTATOR_FOLDER
+from hf_xst.models.configuration import BOUNDARIES as BOUNDARY_NAMES
+from hf_xst.sources.averaging import MEAN, NONE
 
 TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
 UPOS = frozenset(UPOS_TAGS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult
 
-from hf_xst.data.languages import LANGUAGES
+from hf_xst.data.folders import LANGUAGES
 from hf_xst.hub.facts import BOUNDARIES, UPOS, Facts
 from hf_xst.hub.scored import Scores
 

@@ -23,14 +23,7 @@ from transformers.pipelines.base import Pipeline
 from hf_xst.data import ConlluSentence, WordVectors, read_vectors
 from hf_xst.data.conllu import conllu_texts
 from hf_xst.data.segmentation import segment
-from hf_xst.hub.inputs import Given, given, is_single, several
-from hf_xst.hub.interop import nltk_brackets, nltk_graph, nltk_tags, nltk_tree, spacy_doc
-from hf_xst.hub.outputs import ConlluWriter, as_dict, check_parses, drawing
-from hf_xst.models import BiaffineParser, CrfTagger
-from hf_xst.models.base import StructuredModel
-from hf_xst.models.vector_table import VectorTable
-from hf_xst.models.word_model import PUSH_ARGUMENTS
-from hf_xst.training.annotation import (
+from hf_xst.inference.annotation import (
     ANNOTATOR_FOLDER,
     Annotated,
     Annotation,
@@ -39,8 +32,15 @@ from hf_xst.training.annotation import (
     annotator_beside,
     checked_annotator,
 )
-from hf_xst.training.confidence import Reading
-from hf_xst.training.sources import load_model
+from hf_xst.inference.confidence import Reading
+from hf_xst.inference.inputs import Given, given, is_single, several
+from hf_xst.inference.interop import nltk_brackets, nltk_graph, nltk_tags, nltk_tree, spacy_doc
+from hf_xst.inference.outputs import ConlluWriter, as_dict, check_parses, drawing
+from hf_xst.models import BiaffineParser, CrfTagger
+from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.word_model import PUSH_ARGUMENTS
+from hf_xst.models.words import VectorTable
+from hf_xst.sources.pool import load_model
 
 _READ = ("segmenter", "is_split_into_words")
 _READING = {"decoding": "rule", "confidence": "confidence", "kbest": "kbest"}
@@ -73,7 +73,7 @@ class StructuredPipeline(Pipeline):
         output: `"dict"`, `"conllu"` (a string), `"sentence"` (`ConlluSentence`), `"drawing"` (for a
             terminal), `"spacy"` (a `Doc`), `"nltk-graph"`, `"nltk-tree"`, `"nltk-brackets"` (a string), or
             `"nltk-tags"` (pairs).
-        confidence: also probabilities, exact marginals; see `hf_xst.hub.outputs`.
+        confidence: also probabilities, exact marginals; see `hf_xst.inference.outputs`.
         kbest: also so many most probable structures with their log-probabilities.
         decoding: `"best"`, or `"minimum-risk"`: the structure with the most right parts to be expected.
         segmenter: takes a paragraph, gives its sentences as lists of words; by default

@@ -21,18 +21,17 @@ from huggingface_hub.errors import (
 from huggingface_hub.repocard import RepoCard
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
+from hf_xst.charts.dataset import PROVENANCE, write_provenance
+from hf_xst.console import say
 from hf_xst.hub.allowed_files import CARD, AllowedFiles, allowed_files, gather
 from hf_xst.hub.card_merge import Card
 from hf_xst.hub.chart_columns import spell_out
-from hf_xst.hub.privacy import Secrets, find_leaks
-from hf_xst.hub.training_text import training_sentences
+from hf_xst.hub.privacy import Secrets, find_leaks, training_sentences
 from hf_xst.hub.upload import Destination, resolved, upload
 from hf_xst.hub.vocabulary import Vocabulary, keep_public_words
-from hf_xst.models.vector_table import WORDS_FILE
+from hf_xst.inference.annotation import ANNOTATOR_FOLDER
+from hf_xst.models.words import WORDS_FILE
 from hf_xst.remote import HUB_ERRORS, reason
-from hf_xst.training.annotation import ANNOTATOR_FOLDER
-from hf_xst.training.chart_folder import PROVENANCE, write_provenance
-from hf_xst.training.runs import say
 
 _SHOWN_LEAKS = 5
 

@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import yaml
 
-from hf_xst.files import sha256_of
-from hf_xst.training.chart_folder import PROVENANCE
-from hf_xst.training.runs import RESULTS
+from hf_xst.charts.dataset import PROVENANCE
+from hf_xst.files import RESULTS, sha256_of
 
 Kind = Literal["source", "transferred", "charts", "unrecorded"]
 SAID, EXAMPLE = "run/card-config.yaml", "run/card-example.json"

@@ -11,11 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hf_xst.data.treebank_facts import TreebankFacts
-from hf_xst.hub.example import Example
 from hf_xst.hub.facts import Facts
 from hf_xst.hub.markdown import Markdown, block, cell, code, plain, score, shown
 from hf_xst.hub.metadata import UNKNOWN
-from hf_xst.hub.pictures import TABLE, TREE, count_lines
+from hf_xst.hub.pictures import TABLE, TREE, Example, count_lines
 
 MODEL = ("summary", "use", "example", "scores", "training", "unused", "licence", "citation")
 CHARTS = ("summary", "use", "example", "columns", "making", "unused", "licence", "citation")

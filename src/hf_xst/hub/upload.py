@@ -11,9 +11,9 @@ from typing import Any
 from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
+from hf_xst.console import say
 from hf_xst.hub.allowed_files import AllowedFiles, is_allowed
 from hf_xst.remote import HUB_ERRORS, Kind, reason
-from hf_xst.training.runs import say
 
 _UNCHANGED = "nothing has changed there"
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from hf_xst.data import WordVectors, read_vectors
 from hf_xst.hub.allowed_files import is_allowed
-from hf_xst.models.base import StructuredModel
-from hf_xst.models.vector_table import WORDS_FILE, VectorTable
-from hf_xst.training.sources import load_model
+from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.words import WORDS_FILE, VectorTable
+from hf_xst.sources.pool import load_model
 
 Vocabulary = Literal["public", "all"]
 

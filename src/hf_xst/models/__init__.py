@@ -1,9 +1,9 @@
 """Models whose output is a distribution over structures, registered with the Auto classes."""
 
-from hf_xst.models.base import StructuredModel, StructuredOutput, register
-from hf_xst.models.biaffine_parser import BiaffineParser, BiaffineParserConfig
-from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.crf_tagger import CrfTagger, CrfTaggerConfig
+from hf_xst.models.configuration import BiaffineParserConfig, CrfTaggerConfig, StructuredConfig
+from hf_xst.models.modeling import StructuredModel, StructuredOutput, register
+from hf_xst.models.parser import BiaffineParser
+from hf_xst.models.tagger import CrfTagger
 
 register(BiaffineParserConfig, BiaffineParser)
 register(CrfTaggerConfig, CrfTagger)

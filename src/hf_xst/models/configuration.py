@@ -7,6 +7,8 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
+from hf_xst.data.bio import check_bio
+
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
     """Fields shared by all structured models; the defaults are the published sizes (supplement, table 7).
@@ -116,3 +118,76 @@ def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless a field has one of its values."""
     if value not in choices:
         raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")
+
+
+class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
+    """Configuration of `BiaffineParser`; see `StructuredConfig` for the input and the encoder.
+
+    Args:
+        arc_size: width of a word's vector as a head and as a dependent of an unlabelled arc.
+        label_size: the same for the label.
+        score_form: `"log_softmax"` (log-probability over heads plus that over labels, as published) or
+            `"raw"` (sum of the two biaffine scores).
+        single_root: whether exactly one word hangs from the root symbol.
+        projective: whether crossing arcs are ruled out.
+    """
+
+    model_type = "hf_xst_biaffine_parser"
+
+    uses_upos: bool = True
+    arc_size: int = 512
+    label_size: int = 128
+    score_form: str = "log_softmax"
+    single_root: bool = True
+    projective: bool = False
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Refuse an unknown form of the scores."""
+        check_choice("score_form", self.score_form, ("log_softmax", "raw"))
+        super().__post_init__(**kwargs)
+
+
+BOUNDARIES = ("<s>", "</s>")
+SCHEMES = ("bio",)
+
+
+class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
+    """Configuration of `CrfTagger`; see `StructuredConfig` for the input and the encoder.
+
+    Args:
+        column: the column of a prepared row that holds the tags.
+        scheme: `"bio"` where the tags mark spans, see `hf_xst.data.bio`: pairs of tags that BIO does not have
+            are then impossible. `None` where any tag may follow any other.
+        output_dropout: as in `StructuredConfig`; the published tagger has none.
+    """
+
+    model_type = "hf_xst_crf_tagger"
+
+    column: str = "upos"
+    scheme: str | None = None
+    output_dropout: float = 0.0
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check the scheme, then all else; see `StructuredConfig`.
+
+        Raises:
+            ValueError: the scheme is unknown, or a field has a value that it cannot have.
+        """
+        if self.scheme is not None:
+            check_choice("scheme", self.scheme, SCHEMES)
+        super().__post_init__(**kwargs)
+
+    def set_labels(self, labels: list[str]) -> None:
+        """Name the tags, without the boundaries, which every tagger has.
+
+        Raises:
+            ValueError: a name occurs twice, is a boundary's, or is none of the scheme's.
+        """
+        taken = [name for name in labels if name in BOUNDARIES]
+        if taken:
+            raise ValueError(
+                f"labels holds {', '.join(taken)}: the tagger adds the sentence boundaries itself"
+            )
+        if self.scheme is not None:
+            check_bio(labels)
+        super().set_labels(labels)

@@ -14,9 +14,9 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.precision import at_least_single
 from hf_xst.models.pretrained_files import bare_encoder, load_tokenizer, word_lead
 from hf_xst.models.windows import Window, assign_words, cut_windows
+from hf_xst.numerics import at_least_single
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 

@@ -15,12 +15,11 @@ from transformers.utils import SAFE_WEIGHTS_NAME, WEIGHTS_NAME
 from transformers.utils.hub import cached_file
 
 from hf_xst.data.vectors import WordVectors
-from hf_xst.models.attention import DistanceAwareAttention
 from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.encoders import WordEncoder
+from hf_xst.models.encoders import DistanceAwareAttention, WordEncoder
 from hf_xst.models.pretrained_files import load_encoder, load_tokenizer, piece_limit
 from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.models.vector_table import VectorTable
+from hf_xst.models.words import VectorTable
 
 _HUB_ARGUMENTS = (
     "cache_dir",

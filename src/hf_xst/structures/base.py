@@ -18,8 +18,7 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from hf_xst.numerics import NEGATIVE_INFINITY, working_dtype
-from hf_xst.structures.sampling import sample_by_group
-from hf_xst.structures.search import k_best
+from hf_xst.structures.search import k_best, sample_by_group
 
 Best = TypeVar("Best", default=Any)
 """What `best()` returns: one integer tensor (B, N) or a tuple of them, -1 in padding."""

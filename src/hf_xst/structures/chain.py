@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
 from hf_xst.structures.base import Structure, check_at_least_one, check_below
-from hf_xst.structures.sampling import draw
+from hf_xst.structures.search import draw
 
 
 class LinearChainCRF(Structure[Tensor]):

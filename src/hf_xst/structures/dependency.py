@@ -12,10 +12,9 @@ from hf_xst.numerics import NEGATIVE_INFINITY, wide_logsumexp, working_dtype
 from hf_xst.structures.base import Structure, check_at_least_one, check_below
 from hf_xst.structures.elimination import tree_log_partition
 from hf_xst.structures.projective import best_projective_heads, projective_log_partition
-from hf_xst.structures.sampling import draw
+from hf_xst.structures.search import draw
 from hf_xst.structures.spanning import best_heads
-from hf_xst.structures.trees import is_tree
-from hf_xst.structures.voting import vote
+from hf_xst.structures.voting import is_tree, vote
 
 Tree = tuple[Tensor, Tensor]
 """Heads and labels, each (B, N): head and label of every word, -1 in padding; head 0 is the root symbol."""

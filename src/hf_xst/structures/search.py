@@ -19,6 +19,13 @@ from hf_xst.numerics import NEGATIVE_INFINITY
 if TYPE_CHECKING:
     from hf_xst.structures.base import Structure
 
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hf_xst.structures.base import Structure
+
+
 # Candidates of all parts that are searched in one batch; a score takes 8 bytes, and there are some copies.
 _ENTRIES = 2**23
 
@@ -114,3 +121,28 @@ def k_best(structure: Structure[Any], k: int) -> Tensor:
         if rank + 1 < k:
             partition.push_rest(taken)
     return found
+
+
+def draw(log_weights: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Draw an index of the last axis in proportion to exp(log_weights), never one of weight 0 if it can."""
+    waits = torch.empty_like(log_weights).exponential_(generator=generator)
+    return (log_weights - waits.log()).argmax(-1)
+
+
+def sample_by_group(structure: Structure[Any], k: int, generator: torch.Generator | None) -> Tensor:
+    """Return (k, B, G) candidates of k structures of each sentence, -1 where there is none.
+
+    Each group is drawn from its marginals in the space that is left once the groups before it are fixed.
+    """
+    batch = len(structure.lengths)
+    space = structure.select(torch.arange(batch, device=structure.lengths.device).repeat(k))
+    keep = space.valid.clone()
+    chosen = torch.full(keep.shape[:2], -1, device=keep.device)
+    for group in range(keep.shape[1]):
+        marginals = space.group_view(space.marginals())[:, group]
+        possible = marginals.sum(1) > 0
+        drawn = draw(marginals.log(), generator)
+        chosen[:, group] = drawn.masked_fill(~possible, -1)
+        keep[:, group] = torch.nn.functional.one_hot(drawn, keep.shape[2]).bool()
+        space = space.restricted_to(space.part_view(keep))
+    return chosen.reshape(k, batch, -1)

@@ -10,7 +10,7 @@ from datasets import Dataset
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import Sampler
 
-from hf_xst.training.collation import FILLER
+from hf_xst.models.collation import FILLER
 
 
 class Filled(TorchDataset[dict[str, Any]]):

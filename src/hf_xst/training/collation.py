@@ -10,43 +10,12 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
-from hf_xst.charts.storage import from_ragged, narrowed, stored_log_probs, structure_triples, words_hash
-from hf_xst.models.base import Row, StructuredModel
-from hf_xst.training.frozen import WordStates
+from hf_xst.charts.dataset import from_ragged, narrowed, stored_log_probs, structure_triples, words_hash
+from hf_xst.models.cached_states import WordStates
+from hf_xst.models.collation import Collator, row_units
+from hf_xst.models.modeling import Row, StructuredModel
 
 Bests = Literal["sources", "pool", "none"]
-# A row that only fills a last batch up carries this column with the value true and weighs nothing.
-FILLER = "filler"
-
-
-class Collator:
-    """Turn rows into what `model.forward` takes, and what a loss needs beside it.
-
-    Args:
-        model: the model that will see the batch.
-        states: ready states of a frozen encoder; the words are then not encoded again.
-        gold: add `labels` and `units` from the model's gold columns where a row has them.
-    """
-
-    def __init__(
-        self, model: StructuredModel, states: WordStates | None = None, *, gold: bool = True
-    ) -> None:
-        self.model, self.states, self.gold = model, states, gold
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that a row must have in training."""
-        return ("words", *self.model.columns) if self.gold else ("words",)
-
-    def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return `lengths`, the word tensors, and with gold `labels` (B, N, ...) and `units` (B,)."""
-        batch: dict[str, Any] = self.model.featurise(rows, words=self.states is None)
-        if self.states is not None:
-            batch["word_states"] = self.states.batch([row["words"] for row in rows])
-        if self.gold and all(column in rows[0] for column in self.model.columns):
-            batch["labels"] = self.model.encode_gold(rows)
-            batch["units"] = self.model.units(batch["labels"]) * _kept(rows)
-        return batch
 
 
 @dataclass(frozen=True)
@@ -142,7 +111,7 @@ class ChartCollator(Collator):
         fallback = structure_triples([row["pool_best"] for row in rows])
         batch |= self._allowed(rows, fallback)
         batch["fallback"] = self._moved(fallback)
-        batch["units"] = _kept(rows)
+        batch["units"] = row_units(rows)
         batch["sent_ids"] = [str(row.get("sent_id", "?")) for row in rows]
         return batch
 
@@ -172,7 +141,3 @@ class ChartCollator(Collator):
 def _nth(row: Mapping[str, Any], source: int) -> Sequence[int]:
     best: Sequence[Sequence[int]] = row["source_best"]
     return best[source] if source < len(best) else ()
-
-
-def _kept(rows: Sequence[Row]) -> Tensor:
-    return torch.tensor([0 if row.get(FILLER, False) else 1 for row in rows])

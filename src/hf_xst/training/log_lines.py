@@ -15,7 +15,11 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_xst.training.runs import NOT_SCORES, say
+from hf_xst.console import say
+
+TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import takes seconds
+# Parts of the Trainer's metrics that say nothing about quality.
+NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
 
 
 class StopsWhereItDiverges(TrainerCallback):

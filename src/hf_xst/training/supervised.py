@@ -9,9 +9,9 @@ from datasets import Dataset
 from torch import Tensor
 from transformers import TrainingArguments
 
-from hf_xst.models.base import StructuredModel, StructuredOutput
-from hf_xst.training.collation import Collator
-from hf_xst.training.frozen import FrozenStates
+from hf_xst.models.cached_states import FrozenStates
+from hf_xst.models.collation import Collator
+from hf_xst.models.modeling import StructuredModel, StructuredOutput
 from hf_xst.training.trainer import StructuredTrainer
 
 

@@ -23,12 +23,11 @@ from transformers import (
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
-from hf_xst.models.base import Row, StructuredModel, StructuredOutput
+from hf_xst.models.collation import Collator
+from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
 from hf_xst.numerics import denormals_flushed
 from hf_xst.training.batches import BucketSampler, Filled, sentence_lengths
-from hf_xst.training.collation import Collator
-from hf_xst.training.log_lines import LogLines, ProgressWithLines, StopsWhereItDiverges
-from hf_xst.training.runs import TRAINER_STATE
+from hf_xst.training.log_lines import TRAINER_STATE, LogLines, ProgressWithLines, StopsWhereItDiverges
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
 # A column with this prefix holds the gold of an input column that predictions have replaced.

@@ -14,11 +14,12 @@ from torch.utils.data import DataLoader
 from transformers import TrainingArguments
 
 from hf_xst.charts import chart_loss, soft_loss
-from hf_xst.charts.storage import to_log_probs, to_mask
-from hf_xst.models.base import StructuredModel, StructuredOutput
+from hf_xst.charts.dataset import to_log_probs, to_mask
+from hf_xst.models.cached_states import FrozenStates
+from hf_xst.models.collation import Collator
+from hf_xst.models.modeling import StructuredModel, StructuredOutput
 from hf_xst.structures.base import Structure
-from hf_xst.training.collation import ChartCollator, ChartUse, Collator
-from hf_xst.training.frozen import FrozenStates
+from hf_xst.training.collation import ChartCollator, ChartUse
 from hf_xst.training.pull import StartPull
 from hf_xst.training.trainer import StructuredTrainer
 
@@ -37,7 +38,7 @@ class ChartTrainer(StructuredTrainer):
         model: the starting model, or None where `model_init` is given; theta0 is what it is when training
             begins.
         args: the training arguments.
-        train_dataset: chart rows, see `hf_xst.charts.storage`.
+        train_dataset: chart rows, see `hf_xst.charts.dataset`.
         names: the charts' alphabet; the model's own if not given.
         l2: lambda, the strength of the pull to theta0.
         eval_dataset: prepared rows with gold columns, for development curves; never trained on.

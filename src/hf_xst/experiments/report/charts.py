@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hf_xst.analysis.groups import SCOPES
-from hf_xst.analysis.statistics import pearson
 from hf_xst.experiments.published import published
 from hf_xst.experiments.report.grid import less
 from hf_xst.experiments.report.reading import TRAINED_POOL, UNION, VOTE, Block, Results
 from hf_xst.experiments.report.table import SIZE, Cell, Column, Marks, Table, row
+from hf_xst.sources.quality import SCOPES
+from hf_xst.sources.statistics import pearson
 
 KINDS = {"union": "PPTX", "pool": "pooled", "pool learned": "pooled, learned weights"}
 TERMS = {"kl": "KL", "error": "error", "diversity": "diversity"}

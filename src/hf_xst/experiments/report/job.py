@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_xst.commands.options import option, required
 from hf_xst.console import console
 from hf_xst.experiments.cells import Graph, read_records
 from hf_xst.experiments.config import config_text
 from hf_xst.experiments.report.reading import Records
 from hf_xst.experiments.report.write import RESULTS, write_report
 from hf_xst.experiments.study import read_study
-from hf_xst.training.arguments import option, required
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hf_xst.analysis.groups import SCOPES
 from hf_xst.experiments.report.ablations import ablation_tables
 from hf_xst.experiments.report.charts import correlation_table, distance_table, quality_table, size_table
 from hf_xst.experiments.report.curves import curve_table, time_table
@@ -31,6 +30,7 @@ from hf_xst.experiments.report.sources import (
 )
 from hf_xst.experiments.report.summaries import average_table, difference_table, encoder_table, win_table
 from hf_xst.experiments.report.table import Marks, Table
+from hf_xst.sources.quality import SCOPES
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_xst.analysis.plots import ablation_lines, difference_bars, gain_scatter, pool_figure, save_figure
+from hf_xst.drawing.plots import ablation_lines, difference_bars, gain_scatter, pool_figure, save_figure
 from hf_xst.experiments.report.ablations import Series, ablation_names, ablation_series
 from hf_xst.experiments.report.charts import distance_points
 from hf_xst.experiments.report.curves import mean_curves

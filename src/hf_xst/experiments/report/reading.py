@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from hf_xst.analysis.statistics import mean_std
-from hf_xst.data.languages import DISTANT, LANGUAGES, NEARBY, SOURCES
+from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES
 from hf_xst.experiments.report.table import Cell
 from hf_xst.metrics import MAIN_SCORES, main_score
+from hf_xst.sources.statistics import mean_std
 
 Record = Mapping[str, Any]
 Records = Mapping[str, Record]
@@ -22,7 +22,7 @@ VOTE, POOL, TRAINED_POOL, UNION = (
     "transferred/pool",
     "transferred/union",
 )
-# The recommended recipe (see docs/results and `hf_xst.training.recipes`).
+# The recommended recipe (see docs/results and `hf_xst.commands.presets`).
 RECIPE = "transferred/mix"
 MAIN_METHODS = {
     VOTE: "majority vote",

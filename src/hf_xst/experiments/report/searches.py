@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from hf_xst.commands.presets import PUBLISHED
 from hf_xst.experiments.report.reading import TASKS
 from hf_xst.experiments.report.table import Column, Table, row
-from hf_xst.training.defaults import PUBLISHED
 
 Search = Mapping[str, Any]
 CHARTS = {"union": "PPTX", "pool": "pooled", "learned": "pooled, learned weights"}

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hf_xst.analysis import rank_correlations
 from hf_xst.experiments.published import published
 from hf_xst.experiments.report.grid import Grid, mean_of
 from hf_xst.experiments.report.reading import (
@@ -21,7 +20,7 @@ from hf_xst.experiments.report.reading import (
     score_of,
 )
 from hf_xst.experiments.report.table import Cell, Column, Marks, Table, row
-from hf_xst.training.selection import MEASURES
+from hf_xst.sources.agreement import MEASURES, rank_correlations
 
 NLL = ("uniform", "learned", "published", "grouped")
 BASES = (VOTE, POOL, TRAINED_POOL, RECIPE)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from hf_xst.analysis.quality import size_text
+from hf_xst.sources.quality import size_text
 
 Value = float | int | str | None
 SIZE = "size"

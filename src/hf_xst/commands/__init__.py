@@ -1,0 +1,1 @@
+"""The commands of `hf-xst`, one module each, thin over the library."""

@@ -1,0 +1,1 @@
+"""Running models over streams of sentences: annotation, confidence and output formats."""

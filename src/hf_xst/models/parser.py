@@ -1,0 +1,228 @@
+"""The biaffine dependency parser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hf_xst.models.configuration import BiaffineParserConfig
+from hf_xst.models.modeling import Readable, Row, StructuredModel, StructuredOutput
+from hf_xst.numerics import at_least_single
+from hf_xst.structures import DependencyTreeCRF
+
+
+class BiaffineScorer(nn.Module):
+    """Biaffine scores of unlabelled arcs and of labels (Dozat and Manning 2017, equations 5 to 9).
+
+    Args:
+        input_size: width of the states.
+        arc_size: width of the vectors for arcs.
+        label_size: width of the vectors for labels.
+        labels: number of labels L.
+        dropout: rate at which a whole channel is dropped, the same for all words of a sentence.
+    """
+
+    def __init__(self, input_size: int, arc_size: int, label_size: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.sizes = [arc_size, arc_size, label_size, label_size]
+        self.dropout = nn.Dropout1d(dropout)
+        self.projection = nn.Linear(input_size, sum(self.sizes))
+        self.arc_weight = nn.Parameter(torch.empty(arc_size, arc_size))
+        self.arc_bias = nn.Parameter(torch.empty(arc_size))
+        self.label_weight = nn.Parameter(torch.empty(label_size, labels, label_size))
+        self.label_head = nn.Linear(label_size, labels)
+        self.label_dependent = nn.Linear(label_size, labels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Start with nearly equal arc scores, as published; the label form starts as torch's bilinear one."""
+        nn.init.uniform_(self.arc_weight, -0.01, 0.01)
+        nn.init.zeros_(self.arc_bias)
+        bound = 1 / math.sqrt(self.label_weight.shape[0])
+        nn.init.uniform_(self.label_weight, -bound, bound)
+
+    def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Score all arcs.
+
+        Args:
+            states: (B, N+1, D), the root symbol first.
+
+        Returns:
+            Arc scores (B, N+1, N+1) and label scores (B, N+1, N+1, L), head first.
+        """
+        hidden = self.dropout(self.projection(states).relu().mT).mT
+        arc_head, arc_dependent, label_head, label_dependent = torch.split(hidden, self.sizes, dim=-1)
+        by_head = arc_head @ self.arc_weight  # (B, N+1, arc)
+        arcs = by_head @ arc_dependent.mT + (arc_head @ self.arc_bias)[..., None]
+        # Head side first: (B, N+1, L, label), then one matrix product a sentence over all dependents. A
+        # bilinear form over all pairs gives the same numbers at many times the cost (scripts/benchmark.py).
+        batch, nodes, _ = states.shape
+        label_size, labels, _ = self.label_weight.shape
+        by_label = (label_head @ self.label_weight.reshape(label_size, -1)).view(batch, nodes * labels, -1)
+        pairs = (by_label @ label_dependent.mT).view(batch, nodes, labels, nodes).transpose(2, 3)
+        single = self.label_head(label_head)[:, :, None] + self.label_dependent(label_dependent)[:, None]
+        return at_least_single(arcs), at_least_single(pairs + single)
+
+
+class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
+    """A dependency parser: words in, a distribution over labelled trees out.
+
+    Its `labels` are relation names; `scores` of its output are (B, N+1, N+1, L) as `DependencyTreeCRF`
+    takes them; gold `labels` are (B, N, 2), head and label of each word.
+    """
+
+    config_class = BiaffineParserConfig
+    config: BiaffineParserConfig
+    structure = DependencyTreeCRF
+    leading, trailing = 1, 0
+    label_column = "deprel"
+    main_metric = "las"
+    whole = "tree"
+
+    def __init__(self, config: BiaffineParserConfig) -> None:
+        super().__init__(config)
+        self.scorer = BiaffineScorer(
+            self.encoder.output_size,
+            config.arc_size,
+            config.label_size,
+            len(config.labels),
+            config.output_dropout,
+        )
+        self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, BiaffineScorer):
+            module.reset_parameters()
+
+    def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
+        """Name the label part of the biaffine form."""
+        scorer = self.scorer
+        return [
+            (scorer, "label_weight", (1,)),
+            (scorer.label_head, "weight", (0,)),
+            (scorer.label_head, "bias", (0,)),
+            (scorer.label_dependent, "weight", (0,)),
+        ]
+
+    def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """Score labelled arcs: (B, N+1, N+1, L); see `score_form` in the configuration."""
+        arcs: Tensor
+        labels: Tensor
+        arcs, labels = self.scorer(states)
+        if self.config.score_form == "raw":
+            return arcs[..., None] + labels
+        return self._head_log_probs(arcs, lengths)[..., None] + labels.log_softmax(-1)
+
+    @staticmethod
+    def _head_log_probs(arcs: Tensor, lengths: Tensor) -> Tensor:
+        """Normalise over the heads that a word can have; entries that no tree uses get the lowest number."""
+        nodes = torch.arange(arcs.shape[1], device=arcs.device)
+        possible = (nodes <= lengths[:, None])[:, :, None] & (nodes[:, None] != nodes)
+        return arcs.masked_fill(~possible, torch.finfo(arcs.dtype).min).log_softmax(1)
+
+    def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
+        """Cross-entropy of the head plus that of the label given the gold head, summed over words.
+
+        Args:
+            output: scores of a batch.
+            labels: (B, N, 2); a word whose head is -1 does not count, one whose label is -1 counts for its
+                head only.
+
+        Returns:
+            (B,).
+        """
+        assert output.scores is not None
+        assert output.lengths is not None
+        heads, gold_labels = labels.unbind(-1)
+        counted = heads >= 0
+        into_gold = output.scores[:, :, 1:].gather(
+            1, heads.clamp(min=0)[:, None, :, None].expand(-1, 1, -1, output.scores.shape[-1])
+        )[:, 0]  # (B, N, L): scores of the arc from the gold head
+        if self.config.score_form == "raw":
+            any_label = output.scores.logsumexp(-1)
+            head_term = self._head_log_probs(any_label, output.lengths)[:, :, 1:].gather(
+                1, heads.clamp(min=0)[:, None]
+            )[:, 0]
+        else:
+            head_term = into_gold.logsumexp(-1)
+        label_term = into_gold.log_softmax(-1).gather(-1, gold_labels.clamp(min=0)[..., None])[..., 0]
+        loss = -(head_term + label_term * (gold_labels >= 0))
+        return torch.where(counted, loss, 0.0).sum(-1)
+
+    def units(self, labels: Tensor) -> Tensor:
+        """Count the words whose head is known: (B,)."""
+        return (labels[..., 0] >= 0).sum(-1)
+
+    def distribution(self, output: StructuredOutput) -> DependencyTreeCRF:
+        """Return the distribution over labelled trees."""
+        assert output.scores is not None
+        return DependencyTreeCRF(
+            output.scores,
+            output.lengths,
+            single_root=self.config.single_root,
+            projective=self.config.projective,
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns `head` (int, 0 for the root) and `deprel`."""
+        return ("head", "deprel")
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Name the head whatever the label, the label whatever the head, and the arc, which is both."""
+        labels = len(self.names)
+        return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """Name each word's allowed heads, and beside each the labels that its arc may have."""
+        nodes = ["0 (root)", *(f"{place} {word}" for place, word in enumerate(words, start=1))]
+        columns: Readable = {"allowed_heads": [], "allowed_labels": []}
+        for group in allowed:
+            by_head: dict[int, list[str]] = {}
+            for candidate in sorted(group):
+                by_head.setdefault(candidate // len(names), []).append(names[candidate % len(names)])
+            columns["allowed_heads"].append([nodes[head] for head in by_head])
+            columns["allowed_labels"].append(["|".join(labels) for labels in by_head.values()])
+        return columns
+
+    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
+        """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations."""
+        index_of = {name: index for index, name in enumerate(names or self.names)}
+        pairs = [
+            torch.tensor(
+                [
+                    (-1 if head is None else int(head), index_of.get(relation, -1))
+                    for head, relation in zip(row["head"], row["deprel"], strict=True)
+                ]
+            ).view(-1, 2)
+            for row in rows
+        ]
+        return nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
+
+    def gold_best(
+        self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return heads and labels, each (B, N)."""
+        heads, relations = labels.unbind(-1)
+        return heads, relations
+
+    def decode(
+        self, best: tuple[Tensor, Tensor], lengths: Tensor, names: Sequence[str] | None = None
+    ) -> list[dict[str, list[Any]]]:
+        """Return `head` and `deprel` of each sentence."""
+        alphabet = names or self.names
+        heads, relations = best[0].tolist(), best[1].tolist()
+        return [
+            {
+                "head": heads[i][:n],
+                "deprel": [alphabet[label] if label >= 0 else "_" for label in relations[i][:n]],
+            }
+            for i, n in enumerate(lengths.tolist())
+        ]

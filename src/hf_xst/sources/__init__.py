@@ -1,0 +1,1 @@
+"""Source models: loading, pooling, agreement, weight averaging, and making charts with them."""
