@@ -1,4 +1,4 @@
-"""What is said when something on the Hub is out of reach; no network is needed for that."""
+"""Test Hub ids and the explanations of Hub errors, without network access."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from hf_xst.remote import located, near_ids, reason
+from hf_xst.remote import explain_hub_error, similar_repositories, split_revision
 
 
 @pytest.fixture(autouse=True)
-def a_small_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An account with three models, one of them with a tag; told from memory."""
+def small_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake an account with three models and two revisions."""
 
     def listed(self: HfApi, author: str) -> list[SimpleNamespace]:
         names = ("upper-sorbian", "lower-sorbian", "en") if author == "anna" else ()
@@ -42,50 +42,50 @@ def a_small_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(kind: type[Any], status: int) -> Any:
     request = httpx2.Request("GET", "http://127.0.0.1/api/models/anna/x")
-    return kind("told\n\nat length", response=httpx2.Response(status, request=request))
+    return kind("several\n\nlines", response=httpx2.Response(status, request=request))
 
 
-def caused(problem: BaseException) -> OSError:
-    """As transformers wraps what the client raises."""
+def wrapped(error: BaseException) -> OSError:
+    """Wrap an exception of the client as transformers does."""
     try:
-        raise OSError("a long story\nin lines") from problem
-    except OSError as error:
-        return error
+        raise OSError("other\nlines") from error
+    except OSError as wrapper:
+        return wrapper
 
 
 @pytest.mark.parametrize(
-    ("problem", "text"),
+    ("error", "text"),
     [
         (
             refused(RepositoryNotFoundError, 404),
-            "shows no model anna/uper-sorbian; is anna/upper-sorbian",
+            "uper-sorbian not found on the Hub; did you mean anna/upper-",
         ),
-        (refused(RevisionNotFoundError, 404), "has no revision v9; it has: main, v1"),
-        (refused(GatedRepoError, 403), "is gated: ask for access"),
-        (refused(RemoteEntryNotFoundError, 404), "is there, but lacks a file"),
-        (refused(HfHubHTTPError, 401), "the Hub refuses the token (401)"),
-        (refused(HfHubHTTPError, 403), "the Hub refuses the token (403)"),
-        (HFValidationError("no"), "is no folder on this machine, and no id on the Hub (USER/NAME)"),
-        (LocalTokenNotFoundError("none"), "there is no token: log in with `hf auth login`"),
+        (refused(RevisionNotFoundError, 404), "has no revision v9; available: main, v1"),
+        (refused(GatedRepoError, 403), "is gated: request access"),
+        (refused(RemoteEntryNotFoundError, 404), "exists but lacks a file"),
+        (refused(HfHubHTTPError, 401), "the Hub rejected the token (401)"),
+        (refused(HfHubHTTPError, 403), "the Hub rejected the token (403)"),
+        (HFValidationError("no"), "is neither a local folder nor a valid Hub id (USER/NAME)"),
+        (LocalTokenNotFoundError("none"), "no token found: log in with `hf auth login`"),
         (OfflineModeIsEnabled("offline"), "HF_HUB_OFFLINE is set"),
         (httpx2.ConnectError("refused"), "cannot be reached (ConnectError); check the network"),
         (LocalEntryNotFoundError("gone"), "cannot be reached"),
     ],
 )
-def test_each_problem_has_its_line(problem: BaseException, text: str) -> None:
-    for raised in (problem, caused(problem)):
-        told = reason(raised, "anna/uper-sorbian", "model", "v9")
-        assert text in told
-        assert "\n" not in told
+def test_explanation_is_one_line(error: BaseException, text: str) -> None:
+    for raised in (error, wrapped(error)):
+        message = explain_hub_error(raised, "anna/uper-sorbian", "model", "v9")
+        assert text in message
+        assert "\n" not in message
 
 
-def test_another_problem_is_told_as_it_is_in_a_line() -> None:
-    assert reason(ValueError("invalid\n- metadata"), "anna/x") == "invalid - metadata"
-    assert reason(refused(HfHubHTTPError, 500), "anna/x") == "told at length"
+def test_other_errors_are_joined_to_one_line() -> None:
+    assert explain_hub_error(ValueError("invalid\n- metadata"), "anna/x") == "invalid - metadata"
+    assert explain_hub_error(refused(HfHubHTTPError, 500), "anna/x") == "several lines"
 
 
 @pytest.mark.parametrize(
-    ("name", "near"),
+    ("name", "similar"),
     [
         ("anna/uper-sorbian", ["anna/upper-sorbian"]),
         ("anna/upper-sorbian", ["anna/lower-sorbian"]),
@@ -94,8 +94,8 @@ def test_another_problem_is_told_as_it_is_in_a_line() -> None:
         ("en", []),
     ],
 )
-def test_names_that_are_near(name: str, near: list[str]) -> None:
-    assert near_ids(name)[:1] == near
+def test_similar_repositories(name: str, similar: list[str]) -> None:
+    assert similar_repositories(name)[:1] == similar
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_names_that_are_near(name: str, near: list[str]) -> None:
         ("@v1", None, ("@v1", None)),
     ],
 )
-def test_an_id_with_a_revision(text: str, revision: str | None, expected: tuple[str, str | None]) -> None:
-    assert located(text, revision) == expected
+def test_split_revision(text: str, revision: str | None, expected: tuple[str, str | None]) -> None:
+    assert split_revision(text, revision) == expected
 
 
-def test_a_path_is_never_split(tmp_path: Path) -> None:
+def test_existing_path_is_not_split(tmp_path: Path) -> None:
     folder = tmp_path / "model@home"
     folder.mkdir()
-    assert located(str(folder)) == (str(folder), None)
+    assert split_revision(str(folder)) == (str(folder), None)

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, and named with their extra where they are missing."""
+"""Import optional packages."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import Any
 
 
-def need(module: str, extra: str) -> Any:
-    """Import a module that comes with an extra.
+def import_optional(module: str, extra: str) -> Any:
+    """Import a module of an optional dependency.
 
     Args:
         module: e.g. `matplotlib.pyplot`.
-        extra: the extra of `pyproject.toml` that holds it.
+        extra: The extra of `pyproject.toml` that installs it.
 
     Raises:
-        ImportError: it is not installed; the message says how to install it.
+        ImportError: The package is not installed; the message gives the install command.
     """
     try:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module.split('.')[0]} is not installed; this needs the extra {extra!r}: "
+            f"{module.split('.')[0]} is not installed; it comes with the extra {extra!r}: "
             f'pip install "hf_xst[{extra}]"'
         ) from error

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: everything is written beside its place and renamed into it."""
+"""Write files atomically, and name the files that commands leave."""
 
 from __future__ import annotations
 
@@ -13,41 +13,34 @@ MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
 
 
 @contextmanager
-def written_aside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path in the same folder; rename it to `path` when the block ends well.
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path in the same folder and rename it to `path` on success.
 
-    If the block raises, the temporary file is removed and what stood at `path` before stays.
+    If the block raises, the temporary file is removed and an existing file at `path` stays unchanged.
 
     Args:
-        path: where the finished file shall be; missing parent folders are made.
-
-    Yields:
-        The path to write to.
+        path: The final path; missing parent folders are created.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        yield aside
-        aside.replace(target)
+        yield temporary
+        temporary.replace(target)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write UTF-8 text with Unix line ends, whole or not at all."""
-    with written_aside(path) as aside:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+    """Write UTF-8 text with Unix line ends, atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def check_apart(output: str, *inputs: str | None) -> None:
-    """Refuse an output that is one of the inputs, which it would replace.
-
-    Raises:
-        ValueError: it is; the message names it.
-    """
-    if any(each is not None and Path(each).resolve() == Path(output).resolve() for each in inputs):
-        raise ValueError(f"--output {output} is also the input, which it would replace; choose another name")
+def check_output_path(output: str, *inputs: str | None) -> None:
+    """Raise ValueError if the output would overwrite one of the inputs."""
+    if any(path is not None and Path(path).resolve() == Path(output).resolve() for path in inputs):
+        raise ValueError(f"--output {output} would overwrite an input file; choose another name")
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

@@ -85,7 +85,7 @@ def test_wrong_questions(file, settings, message):
 
 
 def test_the_input_is_not_drawn_over(file, tmp_path):
-    with pytest.raises(ValueError, match="is also the input, which it would replace"):
+    with pytest.raises(ValueError, match="would overwrite an input file"):
         show(ShowArguments(input=file, index=[1], format="text", output=str(tmp_path / "." / "some.conllu")))
     assert (tmp_path / "some.conllu").read_text(encoding="utf-8") == FILE
     with pytest.raises(ValueError, match="is a folder; if it holds charts, say --charts"):

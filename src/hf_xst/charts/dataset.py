@@ -15,7 +15,7 @@ from huggingface_hub import snapshot_download
 from torch import Tensor
 
 from hf_xst.files import CHARTS, write_text
-from hf_xst.remote import HUB_ERRORS, located, reason
+from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 1
 # Added to the columns of the sentences that the charts were made for.
@@ -197,12 +197,12 @@ def _local_charts(folder: Path, name: str) -> tuple[Dataset, Path]:
 
 def _fetched(path: str, revision: str | None) -> Path:
     """Bring a data set's charts from the Hub, or from the cache if the Hub is out of reach."""
-    name, revision = located(path, revision)
+    name, revision = split_revision(path, revision)
     wanted = [PROVENANCE, f"{DATA}/{SHARDS}"]
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted))
     except HUB_ERRORS as error:
-        why = reason(error, name, "dataset", revision)
+        why = explain_hub_error(error, name, "dataset", revision)
         raise ValueError(
             f"no charts {path}: it is neither a folder on this machine nor within reach on the Hub: {why}"
         ) from error

@@ -16,7 +16,7 @@ from hf_xst.commands.options import PredictArguments
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
-from hf_xst.files import check_apart
+from hf_xst.files import check_output_path
 from hf_xst.inference.annotation import (
     BLOCK,
     Annotated,
@@ -31,7 +31,7 @@ from hf_xst.inference.confidence import Reading
 from hf_xst.inference.outputs import FORMS
 from hf_xst.inference.resuming import BlockFile
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.remote import located
+from hf_xst.remote import split_revision
 from hf_xst.sources.pool import ready_model
 from hf_xst.sources.word_checks import tell_of_unknown_words
 
@@ -105,9 +105,9 @@ def predict(arguments: PredictArguments) -> None:
             and that is an error; or the output is left of another interrupted run.
     """
     if not _is_stream(arguments.output):
-        check_apart(arguments.output, *arguments.input)
+        check_output_path(arguments.output, *arguments.input)
     vectors = read_word_vectors(arguments)
-    path, revision = located(arguments.model, arguments.revision)
+    path, revision = split_revision(arguments.model)
     model = ready_model(path, revision, vectors)
     models = [*_annotators(arguments.tagger, model, path, revision, vectors), model]
     reading = Reading(arguments.decoding, arguments.confidence, arguments.kbest)

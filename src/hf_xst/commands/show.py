@@ -17,7 +17,7 @@ from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.opinions import Columns
 from hf_xst.drawing.views import ChartView
-from hf_xst.files import check_apart, write_text
+from hf_xst.files import check_output_path, write_text
 from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
@@ -66,7 +66,7 @@ def show(arguments: ShowArguments) -> None:
     if (arguments.input is None) == (arguments.charts is None):
         raise ValueError("give either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
     if arguments.output != "-":
-        check_apart(arguments.output, arguments.input, arguments.gold)
+        check_output_path(arguments.output, arguments.input, arguments.gold)
     if arguments.input is not None and Path(arguments.input).is_dir():
         raise ValueError(f"{arguments.input} is a folder; if it holds charts, say --charts {arguments.input}")
     form = arguments.format or _format_of(arguments.output)

@@ -11,7 +11,7 @@ from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import say
 from hf_xst.data import ConlluSentence
 from hf_xst.demo.ready import ready_sources
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 from hf_xst.sources.pool import SourceSpec, load_sources
 from hf_xst.space.app import build, launch
 from hf_xst.space.backend import Backend
@@ -81,7 +81,7 @@ def app(arguments: SpaceArguments | None = None) -> Any:
         ImportError: gradio is not installed.
         ValueError: the models or sentences do not fit.
     """
-    need("gradio", "demo")  # before models are trained
+    import_optional("gradio", "demo")  # before models are trained
     told = arguments or SpaceArguments()
     sentences = [] if told.sentences is None else uploaded_sentences(told.sentences)
     if not told.sources and not told.taggers:

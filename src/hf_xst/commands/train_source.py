@@ -31,7 +31,7 @@ from hf_xst.files import MODEL, RESULTS
 from hf_xst.models.kinds import KINDS
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.remote import located
+from hf_xst.remote import split_revision
 from hf_xst.sources.pool import SourceSpec, load_model, weights_digest
 from hf_xst.sources.word_checks import tell_of_unknown_words
 from hf_xst.training.supervised import SupervisedTrainer
@@ -102,13 +102,13 @@ def train_source(arguments: TrainSourceArguments) -> dict[str, float]:
 
 def _beginning(arguments: TrainSourceArguments) -> dict[str, Any]:
     """Name what was trained before: the pretrained encoder, or the start; a local folder has no id."""
-    if arguments.start is not None:
-        path, revision = located(arguments.start, arguments.start_revision)
+    if arguments.init_from is not None:
+        path, revision = split_revision(arguments.init_from)
         return {"start": {"id": SourceSpec("start", path).public_id(), "revision": revision}}
     if arguments.encoder is None:
         return {"encoder": None}
     name = Path(arguments.encoder).name
-    spec = SourceSpec(name, arguments.encoder, arguments.encoder_revision)
+    spec = SourceSpec(name, *split_revision(arguments.encoder))
     return {"encoder": {"name": name, "id": spec.public_id(), "revision": spec.revision}}
 
 
@@ -118,9 +118,9 @@ def _start(arguments: TrainSourceArguments) -> StructuredModel | None:
     Raises:
         ValueError: it is of another kind, or what it brings is told as well.
     """
-    if arguments.start is None:
+    if arguments.init_from is None:
         return None
-    own = ("encoder", "encoder_revision", "encoder_layers")
+    own = ("encoder", "encoder_layers")
     told = [f"--{name}" for name in own if getattr(arguments, name)]
     fields = _model_fields(arguments)
     told += [f"--model {name}" for name in fields if name != "frozen_layers"]
@@ -129,7 +129,7 @@ def _start(arguments: TrainSourceArguments) -> StructuredModel | None:
             f"--start brings its own encoder and configuration, of which only frozen_layers may be changed: "
             f"leave out {', '.join(told)}"
         )
-    model = load_model(arguments.start, arguments.start_revision, read_word_vectors(arguments))
+    model = load_model(arguments.init_from, vectors=read_word_vectors(arguments))
     if not isinstance(model, KINDS[arguments.task][0]):
         raise ValueError(f"--task is {arguments.task}, the start is a {model.config.model_type}")
     model.config.start_sha256 = weights_digest(model)
@@ -244,8 +244,9 @@ def _fresh_model(arguments: TrainSourceArguments, fields: dict[str, Any], train:
             f"--model {' '.join(arguments.model)}: a value is of another type ({error})"
         ) from error
     if arguments.encoder is not None:
-        hub = {"revision": arguments.encoder_revision} if arguments.encoder_revision else {}
-        return model_class.from_encoder(config, arguments.encoder, layers=arguments.encoder_layers, **hub)
+        encoder, revision = split_revision(arguments.encoder)
+        hub = {"revision": revision} if revision else {}
+        return model_class.from_encoder(config, encoder, layers=arguments.encoder_layers, **hub)
     vectors = read_word_vectors(arguments)
     assert vectors is not None
     return model_class.from_vectors(config, vectors)

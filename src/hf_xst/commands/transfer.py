@@ -22,7 +22,7 @@ from hf_xst.console import say
 from hf_xst.data import WordVectors
 from hf_xst.files import MODEL, RESULTS
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.remote import located
+from hf_xst.remote import split_revision
 from hf_xst.sources.averaging import NONE
 from hf_xst.sources.pool import SourceSpec
 from hf_xst.training.collation import ChartUse
@@ -81,7 +81,7 @@ def transfer(arguments: TransferArguments) -> dict[str, Any]:
     train_and_save(trainer, folder)
     results = _results(trainer, charts, l2, use, provenance) | {"batch_size": arguments.batch_size}
     if arguments.start not in NO_MODELS:
-        path, revision = located(arguments.start, arguments.start_revision)
+        path, revision = split_revision(arguments.start, arguments.start_revision)
         results["start"] = {"id": SourceSpec("start", path).public_id(), "revision": revision}
     if dev is not None:
         results["dev"] = trainer.evaluate()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_xst.data.streams import InputError, numbered_lines, written_bytes
-from hf_xst.files import write_text, written_aside
+from hf_xst.files import write_text, atomic_path
 
 Pair = tuple[str, str]
 Matrix = NDArray[np.float64]
@@ -71,7 +71,7 @@ def read_matrix(path: str | os.PathLike[str]) -> Matrix:
 def write_matrix(path: str | os.PathLike[str], matrix: Matrix) -> None:
     """Write a matrix for `read_matrix`, in the format that the name says."""
     if Path(path).suffix == ".npy":
-        with written_aside(path) as aside, aside.open("wb") as stream:
+        with atomic_path(path) as aside, aside.open("wb") as stream:
             np.save(stream, matrix, allow_pickle=False)
     else:
         write_text(path, "".join(f"{' '.join(map(repr, row))}\n" for row in matrix.tolist()))

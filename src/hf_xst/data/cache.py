@@ -13,7 +13,7 @@ import datasets.config
 from datasets import Dataset, Features
 from datasets.arrow_writer import ArrowWriter
 
-from hf_xst.files import sha256_of, written_aside
+from hf_xst.files import sha256_of, atomic_path
 
 _ROWS_AT_ONCE = 1000
 _LAYOUT_VERSION = (
@@ -45,7 +45,7 @@ def cached_dataset(
     seed = f"{_LAYOUT_VERSION} {Path(path).name} {sha256_of(path)} {features}"
     built = root / "hf_xst" / kind / hashlib.sha256(seed.encode()).hexdigest()[:32] / "rows.arrow"
     if not built.exists():
-        with written_aside(built) as aside:
+        with atomic_path(built) as aside:
             _write(rows(), features, aside)
     return Dataset.from_file(str(built))
 

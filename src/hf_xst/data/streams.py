@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hf_xst.files import written_aside
+from hf_xst.files import atomic_path
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
 
@@ -113,7 +113,7 @@ def decoded(line: bytes, number: int, source: Source, error: type[InputError]) -
 @contextmanager
 def written_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for bytes: whole or not at all, gzipped (reproducibly) if its name ends in ``.gz``."""
-    with written_aside(path) as aside, aside.open("wb") as stream:
+    with atomic_path(path) as aside, aside.open("wb") as stream:
         if Path(path).name.endswith(".gz"):
             with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as zipped:
                 yield cast("IO[bytes]", zipped)

@@ -12,7 +12,7 @@ from hf_xst.demo.grammar import Grammar
 from hf_xst.demo.lexicon import Lexicon
 from hf_xst.demo.settings import LanguageSettings
 from hf_xst.demo.vectors import WordVectors, word_vectors
-from hf_xst.files import written_aside
+from hf_xst.files import atomic_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class InventedLanguage:
 
     def write_vectors(self, path: str | os.PathLike[str]) -> None:
         """Write the vectors as `.vec` text: a line with count and dimension, then a line for each word."""
-        with written_aside(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
+        with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
             stream.write(f"{len(self.vectors.words)} {self.vectors.matrix.shape[1]}\n")
             for word, row in zip(self.vectors.words, self.vectors.matrix.tolist(), strict=True):
                 stream.write(f"{word} {' '.join(format(value, '.6g') for value in row)}\n")
@@ -71,7 +71,7 @@ def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as CoNLL-U, with `sent_id` and `text`; columns that the rows do not have are `_`."""
-    with written_aside(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
+    with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
         for row in sentences:
             stream.write(_conllu_block(row))
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from hf_xst.charts import log_opinion_pool, threshold
-from hf_xst.extras import need
-from hf_xst.files import written_aside
+from hf_xst.extras import import_optional
+from hf_xst.files import atomic_path
 from hf_xst.numerics import safe_log
 from hf_xst.sources.statistics import Regression, pearson, regression_line
 
@@ -229,7 +229,7 @@ def save_figure(figure: Figure, path: str | Path, formats: Sequence[str] = ("svg
     Returns:
         The files' paths.
     """
-    matplotlib = need("matplotlib", "plots")
+    matplotlib = import_optional("matplotlib", "plots")
     # Dates and versions would differ from run to run; ids of SVG elements are hashed with a fixed salt.
     metadata: dict[str, dict[str, Any]] = {
         "svg": {"Date": None, "Creator": "hf_xst"},
@@ -239,7 +239,7 @@ def save_figure(figure: Figure, path: str | Path, formats: Sequence[str] = ("svg
     for kind in formats:
         target = Path(f"{path}.{kind}")
         with (
-            written_aside(target) as aside,
+            atomic_path(target) as aside,
             matplotlib.rc_context({"svg.hashsalt": "hf_xst", "svg.fonttype": "none"}),
         ):
             figure.savefig(aside, format=kind, dpi=DPI, metadata=metadata.get(kind))
@@ -249,7 +249,7 @@ def save_figure(figure: Figure, path: str | Path, formats: Sequence[str] = ("svg
 
 def _figure(panels: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
     """Make a figure with panels side by side."""
-    kind: type[Figure] = need("matplotlib.figure", "plots").Figure
+    kind: type[Figure] = import_optional("matplotlib.figure", "plots").Figure
     figure = kind(figsize=size, layout="constrained")
     axes: list[Axes] = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
     for each in axes:

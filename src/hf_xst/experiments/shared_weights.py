@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
-from hf_xst.files import write_text, written_aside
+from hf_xst.files import write_text, atomic_path
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import tensors_digest
 from hf_xst.sources.pool import load_model
@@ -43,9 +43,9 @@ def share_frozen(folder: Path, store: Path) -> None:
     own = {name: tensor for name, tensor in tensors.items() if name not in names}
     kept = store / f"frozen-{tensors_digest(frozen)[:16]}.safetensors"
     if not kept.exists():
-        with written_aside(kept) as aside:
+        with atomic_path(kept) as aside:
             save_file(frozen, aside, {"format": "pt"})
-    with written_aside(folder / OWN) as aside:
+    with atomic_path(folder / OWN) as aside:
         save_file(own, aside, {"format": "pt"})
     (folder / SHARED).unlink(missing_ok=True)
     os.link(kept, folder / SHARED)

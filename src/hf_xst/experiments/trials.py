@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.training.transfer import ChartTrainer
 
@@ -162,8 +162,8 @@ def recorded(path: Path, space: Space, seed: int) -> Iterator[Trials]:
     Raises:
         ImportError: Optuna is not installed.
     """
-    optuna = need("optuna", "search")
-    url = need("sqlalchemy.engine", "search").URL.create("sqlite", database=str(path))
+    optuna = import_optional("optuna", "search")
+    url = import_optional("sqlalchemy.engine", "search").URL.create("sqlite", database=str(path))
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 from datasets import Dataset, Features, List, Value, load_dataset
 
 from hf_xst.charts.dataset import shards_in
-from hf_xst.files import written_aside
+from hf_xst.files import atomic_path
 from hf_xst.models.kinds import model_class
 
 
@@ -50,5 +50,5 @@ def spell_out(folder: Path, provenance: Mapping[str, Any]) -> None:
     """Replace the files of charts in a folder by ones with readable columns."""
     for file in shards_in(folder):
         rows = load_dataset("parquet", data_files={"train": [str(file)]}, split="train")
-        with written_aside(file) as aside:
+        with atomic_path(file) as aside:
             with_readable_columns(rows, provenance).to_parquet(str(aside))

@@ -31,7 +31,7 @@ from hf_xst.hub.upload import Destination, resolved, upload
 from hf_xst.hub.vocabulary import Vocabulary, keep_public_words
 from hf_xst.inference.annotation import ANNOTATOR_FOLDER
 from hf_xst.models.words import WORDS_FILE
-from hf_xst.remote import HUB_ERRORS, reason
+from hf_xst.remote import HUB_ERRORS, explain_hub_error
 
 _SHOWN_LEAKS = 5
 
@@ -247,7 +247,7 @@ def _card_there(destination: Destination) -> Path | None:
     except (RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError):
         return None
     except HUB_ERRORS as problem:
-        raise ValueError(reason(problem, repository, kind, revision)) from problem
+        raise ValueError(explain_hub_error(problem, repository, kind, revision)) from problem
     return Path(there)
 
 

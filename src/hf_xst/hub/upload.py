@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
 from hf_xst.console import say
 from hf_xst.hub.allowed_files import AllowedFiles, is_allowed
-from hf_xst.remote import HUB_ERRORS, Kind, reason
+from hf_xst.remote import HUB_ERRORS, Kind, explain_hub_error
 
 _UNCHANGED = "nothing has changed there"
 
@@ -68,7 +68,7 @@ def resolved(destination: Destination) -> Destination:
         PushError: there is no token, or it is refused.
     """
     if destination.known_token is None and get_token() is None:
-        raise PushError("there is no token: log in with `hf auth login`, or set HF_TOKEN")
+        raise PushError("no token found: log in with `hf auth login`, or set HF_TOKEN")
     if destination.account:
         return destination
     with _told(destination, _UNCHANGED):
@@ -126,7 +126,7 @@ def _told(destination: Destination, state: str) -> Iterator[None]:
     except (*HUB_ERRORS, RuntimeError, ValueError) as problem:  # the client wraps a broken upload so
         repository = destination.repository
         told = _not_theirs(problem, destination)
-        told = told or reason(problem, repository, destination.kind, destination.revision, destination.token)
+        told = told or explain_hub_error(problem, repository, destination.kind, destination.revision, destination.token)
         raise PushError(
             f"{told}; {repository}: {state}, and once this is mended the same command goes on"
         ) from problem

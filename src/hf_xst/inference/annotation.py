@@ -18,7 +18,7 @@ from hf_xst.inference.confidence import Columns, Finding, Ranked, Reading, findi
 from hf_xst.models.cached_states import shared_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
-from hf_xst.remote import file_if_there
+from hf_xst.remote import download_if_exists
 from hf_xst.sources.pool import ready_model, weights_digest
 
 Item = TypeVar("Item")
@@ -255,7 +255,7 @@ def annotator_beside(path: str, revision: str | None = None) -> str | None:
         return str(beside) if (beside / CONFIG_NAME).is_file() else None
     config = f"{ANNOTATOR_FOLDER}/{CONFIG_NAME}"
     try:
-        found = file_if_there(path, config, revision)
+        found = download_if_exists(path, config, revision)
     except ValueError as problem:
         raise ValueError(
             f"{problem}. It would be of the tagger that goes with the model: name one (--tagger), or say "

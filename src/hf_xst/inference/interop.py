@@ -7,7 +7,7 @@ from typing import Any
 
 from hf_xst.data import ConlluSentence
 from hf_xst.data.sentence import BLANK
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 from hf_xst.inference.annotation import Annotated, Annotation
 
 _TAG_COLUMNS = ("upos", "xpos")
@@ -27,8 +27,8 @@ def spacy_doc(sentences: Sequence[Annotated], vocab: Any = None) -> Any:
     Raises:
         ImportError: spaCy is not installed.
     """
-    doc_class = need("spacy.tokens", "spacy").Doc
-    vocab = need("spacy.vocab", "spacy").Vocab() if vocab is None else vocab
+    doc_class = import_optional("spacy.tokens", "spacy").Doc
+    vocab = import_optional("spacy.vocab", "spacy").Vocab() if vocab is None else vocab
     columns: dict[str, list[Any]] = {
         "words": [word for sentence, _ in sentences for word in sentence.words],
         "spaces": [
@@ -103,7 +103,7 @@ def nltk_brackets(sentence: ConlluSentence, annotation: Annotation) -> str:
 def _graph(sentence: ConlluSentence, annotation: Annotation, words: Sequence[str]) -> Any:
     if annotation.left_out is not None:
         raise ValueError(f"sentence {sentence.identifier} has no tree: it has {annotation.left_out}")
-    graph_class = need("nltk.parse.dependencygraph", "nltk").DependencyGraph
+    graph_class = import_optional("nltk.parse.dependencygraph", "nltk").DependencyGraph
     heads, relations = annotation.columns["head"], annotation.columns["deprel"]
     tags = annotation.columns.get("upos", sentence.upos)
     kept = (sentence.column(name) for name in ("lemma", "xpos", "feats"))

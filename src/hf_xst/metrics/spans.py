@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hf_xst.data.bio import OUTSIDE, span_kind, to_bio
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
 _TOTAL = "micro avg"
@@ -34,7 +34,7 @@ def span_scores(predictions: Sequence[Row], references: Sequence[Row], column: s
             span to count.
         ImportError: seqeval is not installed.
     """
-    seqeval = need("seqeval.metrics", "ner")
+    seqeval = import_optional("seqeval.metrics", "ner")
     guessed: list[list[str]] = []
     gold: list[list[str]] = []
     for place, prediction, reference in paired_rows(predictions, references, (column,), (column,)):

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from hf_xst.charts.dataset import words_hash
 from hf_xst.console import progress
-from hf_xst.files import written_aside
+from hf_xst.files import atomic_path
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import tensors_digest
@@ -179,7 +179,7 @@ class FrozenStates:
         keys = list(self._states)
         lengths = json.dumps({key: len(self._states[key]) for key in keys})
         states = torch.cat([self._states[key] for key in keys]) if keys else torch.empty(0)
-        with written_aside(folder / STATES_FILE) as aside:
+        with atomic_path(folder / STATES_FILE) as aside:
             save_file({"states": states}, aside, {"fingerprint": self.fingerprint, "lengths": lengths})
 
     @classmethod

@@ -14,7 +14,7 @@ from hf_xst.charts.dataset import FORMAT_VERSION, ChartSettings, chart_features,
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.console import progress
 from hf_xst.data.layout import content_hash, rows_to_dataset
-from hf_xst.files import write_text, written_aside
+from hf_xst.files import write_text, atomic_path
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import in_batches
 from hf_xst.sources.opinions import SourceBatch
@@ -130,7 +130,7 @@ def build_shards(
             part = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
             if name not in state["shards"] or not (output / "data" / name).exists():
                 made = list(in_batches((rows[i] for i in part), _advancing(make, advance), batch_words))
-                with written_aside(output / "data" / name) as aside:
+                with atomic_path(output / "data" / name) as aside:
                     rows_to_dataset(made, features).to_parquet(str(aside))
                 state["shards"][name] = make.take_counts()
                 write_text(output / STATE_FILE, json.dumps(state))

@@ -21,7 +21,7 @@ from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import run_rows
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
-from hf_xst.remote import located, reason
+from hf_xst.remote import explain_hub_error, split_revision
 from hf_xst.sources.word_checks import tell_of_own_words
 from hf_xst.structures.base import Structure
 
@@ -46,7 +46,7 @@ class SourceSpec:
         found = _SPEC.fullmatch(text)
         if found is None:
             raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
-        place, revision = located(found["place"])
+        place, revision = split_revision(found["place"])
         if revision == "" or ("@" in place and not Path(place).exists()):
             raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
         path = place.rstrip("/") or place
@@ -86,7 +86,7 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         ValueError: there is no model, what is there is no structured model, or its vectors are of another
             space.
     """
-    name, revision = located(path, revision)
+    name, revision = split_revision(path, revision)
     _check_place(name, revision)
     hub = {"revision": revision} if revision else {}
     try:
@@ -149,7 +149,7 @@ def _no_model(path: str, revision: str | None, error: Exception | None = None) -
             f"no model {path}{at}: it holds no {SAFE_WEIGHTS_NAME}, and pickled weights are not read, since "
             "they can run any program; ask for the model in safetensors form"
         )
-    why = "" if error is None else f": {reason(error, path, revision=revision)}"
+    why = "" if error is None else f": {explain_hub_error(error, path, revision=revision)}"
     return f"no model {path}{at}: it is neither a folder on this machine nor within reach on the Hub{why}"
 
 

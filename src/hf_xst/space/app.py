@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.drawing.script import is_right_to_left
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 from hf_xst.space.backend import TITLES, Backend
 from hf_xst.space.sentences import typed_sentence, uploaded_sentences
 
@@ -50,7 +50,7 @@ def build(
     """
     if not examples:
         raise ValueError("there is no sentence to begin with; give at least one example")
-    gradio = need("gradio", "demo")
+    gradio = import_optional("gradio", "demo")
     with gradio.Blocks(title=title, analytics_enabled=False) as blocks:
         gradio.Markdown(f"# {title}\n{about}")
         page = _Page(gradio, backend, examples)
@@ -65,7 +65,7 @@ def launch(blocks: Any, **settings: Any) -> Any:
         blocks: what `build` returned.
         settings: for `gradio.Blocks.launch`.
     """
-    gradio = need("gradio", "demo")
+    gradio = import_optional("gradio", "demo")
     fonts = [gradio.themes.Font(name) for name in ("system-ui", "sans-serif")]
     mono = [gradio.themes.Font(name) for name in ("ui-monospace", "monospace")]
     theme = gradio.themes.Base(font=fonts, font_mono=mono)

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 import yaml
 from huggingface_hub import CommitOperationAdd, HfApi
 
-from hf_xst.extras import need
-from hf_xst.remote import HUB_ERRORS, reason
+from hf_xst.extras import import_optional
+from hf_xst.remote import HUB_ERRORS, explain_hub_error
 from hf_xst.sources.pool import SourceSpec
 from hf_xst.space.app import ABOUT, TITLE
 
@@ -88,7 +88,7 @@ def _gradio_version() -> str:
     try:
         return version("gradio")  # without importing it, which takes seconds
     except PackageNotFoundError:
-        return str(need("gradio", "demo").__version__)
+        return str(import_optional("gradio", "demo").__version__)
 
 
 def push_space(
@@ -124,6 +124,6 @@ def push_space(
         )
     except (*HUB_ERRORS, RuntimeError) as problem:
         raise ValueError(
-            f"{reason(problem, name, 'space', token=token)}; the Space {name} was not pushed"
+            f"{explain_hub_error(problem, name, 'space', token=token)}; the Space {name} was not pushed"
         ) from problem
     return str(made)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from hf_xst.files import written_aside
+from hf_xst.files import atomic_path
 
 START_FILE = "theta0.safetensors"
 
@@ -39,7 +39,7 @@ class StartPull(TrainerCallback):
 
     def save(self, checkpoint: Path) -> None:
         """Write theta0 into a checkpoint."""
-        with written_aside(checkpoint / START_FILE) as aside:
+        with atomic_path(checkpoint / START_FILE) as aside:
             save_file({name: value.contiguous() for name, value in self.start.items()}, aside)
 
     def load(self, checkpoint: Path) -> None:

@@ -13,7 +13,7 @@ from hf_xst.experiments.report.charts import distance_points
 from hf_xst.experiments.report.curves import mean_curves
 from hf_xst.experiments.report.grid import TRAINED
 from hf_xst.experiments.report.reading import VOTE, Results, method_title
-from hf_xst.extras import need
+from hf_xst.extras import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +138,7 @@ def draw_all(pictures: Iterable[Picture], folder: Path) -> tuple[dict[str, str],
         The SVG by name, and why there is none: empty unless matplotlib is missing.
     """
     try:
-        need("matplotlib", "plots")
+        import_optional("matplotlib", "plots")
     except ImportError as error:
         return {}, f"There are no plots: {error}."
     drawn = {}
