@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_xst.data.streams import InputError, numbered_lines, written_bytes
-from hf_xst.files import write_text, atomic_path
+from hf_xst.files import atomic_path, write_text
 
 Pair = tuple[str, str]
 Matrix = NDArray[np.float64]

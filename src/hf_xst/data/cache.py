@@ -13,7 +13,7 @@ import datasets.config
 from datasets import Dataset, Features
 from datasets.arrow_writer import ArrowWriter
 
-from hf_xst.files import sha256_of, atomic_path
+from hf_xst.files import atomic_path, sha256_of
 
 _ROWS_AT_ONCE = 1000
 _LAYOUT_VERSION = (

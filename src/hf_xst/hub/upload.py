@@ -126,7 +126,9 @@ def _told(destination: Destination, state: str) -> Iterator[None]:
     except (*HUB_ERRORS, RuntimeError, ValueError) as problem:  # the client wraps a broken upload so
         repository = destination.repository
         told = _not_theirs(problem, destination)
-        told = told or explain_hub_error(problem, repository, destination.kind, destination.revision, destination.token)
+        told = told or explain_hub_error(
+            problem, repository, destination.kind, destination.revision, destination.token
+        )
         raise PushError(
             f"{told}; {repository}: {state}, and once this is mended the same command goes on"
         ) from problem

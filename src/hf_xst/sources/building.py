@@ -14,7 +14,7 @@ from hf_xst.charts.dataset import FORMAT_VERSION, ChartSettings, chart_features,
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.console import progress
 from hf_xst.data.layout import content_hash, rows_to_dataset
-from hf_xst.files import write_text, atomic_path
+from hf_xst.files import atomic_path, write_text
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import in_batches
 from hf_xst.sources.opinions import SourceBatch
