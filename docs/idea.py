@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts import log_opinion_pool, pooled_chart, stacked_log_marginals
+from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.charts import chart_arcs, count_text
 from hf_xst.drawing.markup import BLUE, ORANGE, element, picture, standalone, text
-from hf_xst.drawing.svg import arc_diagram
 from hf_xst.files import write_text
 from hf_xst.structures import DependencyTreeCRF
 

@@ -8,7 +8,7 @@ import pytest
 
 from hf_xst.demo import ready
 from hf_xst.demo.ready import example_sentences, ready_sources, target_languages, target_vectors
-from hf_xst.drawing.script import is_right_to_left
+from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.space.steps import TaskModels, steps
 
 

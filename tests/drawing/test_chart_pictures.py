@@ -23,7 +23,7 @@ NAMES = ["appos", "nmod", "nsubj", "obj", "obl", "root"]
 GREEN = "#009E73"
 
 
-def test_the_allowed_arcs_with_gold_and_best_marked():
+def test_allowed_arcs_with_gold_and_best_marked():
     svg = tree_chart_svg(WORDS, ALLOWED, gold=GOLD, best=BEST, log_count=math.log(6))
     found = {(arc.head, arc.dependent): arc for arc in arcs(svg)}
     assert set(found) == {(2, 1), (3, 1), (0, 2), (2, 3), (1, 3), (0, 3)}
@@ -38,7 +38,7 @@ def test_the_allowed_arcs_with_gold_and_best_marked():
     assert "The chart holds 6 trees." in (parsed(svg)[1].text or "")
 
 
-def test_gold_that_the_chart_lacks_is_drawn_apart():
+def test_missing_gold_is_drawn_separately():
     svg = tree_chart_svg(WORDS, ALLOWED, gold=[(2, "obl"), (0, "root"), (2, "iobj")])
     missing = [arc for arc in arcs(svg) if arc.look == "★ gold, not allowed"]
     assert [(arc.head, arc.dependent) for arc in missing] == [(2, 1), (2, 3)]
@@ -66,20 +66,20 @@ def test_many_labels_of_one_arc_are_counted():
         (5000.0, "about 3.0 · 10²¹⁷¹ trees"),
     ],
 )
-def test_numbers_of_structures(log_count, expected):
+def test_count_text(log_count, expected):
     assert count_text(log_count, "trees") == expected
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"allowed": ALLOWED[:2]}, "allowed has 2 entries for 3 words"),
-        ({"gold": GOLD[:1]}, "gold has 1 entries for 3 words"),
-        ({"allowed": [[(4, "x")], [], []]}, "Word 1 has a candidate with the head 4"),
-        ({"best": [(2, "x"), (2, "x"), (0, "x")]}, "Word 2 has a candidate with the head 2"),
+        ({"allowed": ALLOWED[:2]}, "2 allowed for 3 words"),
+        ({"gold": GOLD[:1]}, "1 gold for 3 words"),
+        ({"allowed": [[(4, "x")], [], []]}, "Word 1 has the head 4"),
+        ({"best": [(2, "x"), (2, "x"), (0, "x")]}, "Word 2 has the head 2"),
     ],
 )
-def test_charts_that_do_not_fit_their_sentence_are_refused(changes, message):
+def test_mismatched_charts_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         tree_chart_svg(**({"words": WORDS, "allowed": ALLOWED} | changes))
 
@@ -114,7 +114,7 @@ def number_of_trees(allowed):
         max_size=3,
     )
 )
-def test_a_view_of_tensors_draws_and_counts_the_same_chart(sets):
+def test_view_draws_and_counts_the_same_chart(sets):
     allowed = [sorted(each) for each in sets]
     allowed = [
         [(head, label) for head, label in each if head != word] or [(0, "root")]
@@ -129,7 +129,7 @@ def test_a_view_of_tensors_draws_and_counts_the_same_chart(sets):
     assert {(arc.head, arc.dependent) for arc in arcs(drawing.svg)} == pairs
 
 
-def test_a_view_marks_gold_and_best():
+def test_view_marks_gold_and_best():
     space = DependencyTreeCRF(torch.zeros(1, 4, 4, len(NAMES)))
     columns = [dict(zip(("head", "deprel"), zip(*each, strict=True), strict=True)) for each in (GOLD, BEST)]
     view = ChartView(space, NAMES, tree_mask(ALLOWED, NAMES, 3), WORDS, gold=columns[0], best=columns[1])
@@ -168,7 +168,7 @@ def chain_view(pairs, words, **marks):
     return ChartView(LinearChainCRF(torch.zeros(1, len(words) + 1, 5, 5)), TAGS, mask, words, **marks)
 
 
-def test_a_lattice_with_gold_and_best():
+def test_lattice_with_gold_and_best():
     pairs = [
         {("<s>", "NOUN"), ("<s>", "VERB")},
         {("NOUN", "VERB"), ("NOUN", "NOUN"), ("VERB", "NOUN"), ("ADV", "NOUN")},
@@ -193,21 +193,21 @@ def test_a_lattice_with_gold_and_best():
     ) == 1
 
 
-def test_one_word_has_tags_without_pairs():
+def test_single_word_has_tags_without_pairs():
     drawing = chain_view([{("<s>", "NOUN"), ("<s>", "VERB")}, {("NOUN", "</s>")}], ["dogs"]).drawing()
     assert drawing.text == "1 dogs: NOUN\n1 tag sequence"
 
 
-def test_lattices_run_as_the_script_does():
+def test_lattice_direction_follows_the_script():
     pairs = [{("A", "B")}, {("B", "A"), ("B", "B")}]
-    for some_words, reverse in ((["a", "b", "c"], False), (["אב", "גד", "הו"], True)):
-        svg = chain_chart_svg(some_words, pairs)
+    for sentence, reverse in ((["a", "b", "c"], False), (["אב", "גד", "הו"], True)):
+        svg = chain_chart_svg(sentence, pairs)
         places = [x for _, x in words(svg)]
         assert places == sorted(places, reverse=reverse)
         assert len(of_class(svg, "pair")) == 3
     with pytest.raises(ValueError, match="2 sets of pairs for 2 words; expected 1"):
         chain_chart_svg(["a", "b"], pairs)
-    with pytest.raises(ValueError, match="1 gold tags for 3 words"):
+    with pytest.raises(ValueError, match="1 gold for 3 words"):
         chain_chart_svg(["a", "b", "c"], pairs, gold=["A"])
 
 
@@ -242,14 +242,14 @@ def test_tables_shade_frame_and_star():
         heat_svg(["a", "b"], ["x"], [[0.1], [0.1, 0.2]], title="T")
 
 
-def test_tables_of_such_scripts_begin_at_the_right():
+def test_right_to_left_tables_begin_at_the_right():
     svg = heat_svg(["אב", "גד"], ["x", "y"], [[1.0, 1.0]] * 2, title="T")
     first, second = (float(cell.find(f"{SVG}rect").attrib["x"]) for cell in of_class(svg, "cell")[:2])
     assert first > second
-    assert parsed(svg).get("direction") == "ltr"  # numbers and captions read as they stand
+    assert parsed(svg).get("direction") == "ltr"  # numbers and captions stay left to right
 
 
-def test_nobody_draws_other_structures():
+def test_other_structures_are_rejected():
     space = IndependentGroups(torch.zeros(1, 2, 3))
     view = ChartView(space, ["a", "b", "c"], torch.ones(2, 3, dtype=torch.bool), ["v", "w"])
     with pytest.raises(ValueError, match="cannot draw a IndependentGroups; expected trees or chains"):

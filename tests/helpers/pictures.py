@@ -1,4 +1,4 @@
-"""SVG read back: words, arcs and labels with their places."""
+"""Parse drawn SVG back into words, arcs and labels with their positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from hypothesis import strategies as st
 
-from hf_xst.drawing.script import text_width
+from hf_xst.drawing.markup import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -78,7 +78,7 @@ def arcs(svg: str) -> list[DrawnArc]:
 
 
 def cross(one: DrawnArc, other: DrawnArc) -> bool:
-    """Say whether a side of one goes through the upper line of the other, or the other way round."""
+    """Check whether a side of one arc crosses the upper line of the other, or vice versa."""
     return any(
         second.left < x < second.right and first.top < second.top
         for first, second in ((one, other), (other, one))
@@ -88,7 +88,7 @@ def cross(one: DrawnArc, other: DrawnArc) -> bool:
 
 @st.composite
 def any_trees(draw: st.DrawFn) -> list[int]:
-    """Heads of any tree, most of them with crossing arcs."""
+    """Draw the heads of any tree; most have crossing arcs."""
     order = draw(st.permutations(range(1, draw(st.integers(1, 12)) + 1)))
     heads = [0] * len(order)
     for place, word in enumerate(order[1:], start=1):
@@ -98,12 +98,12 @@ def any_trees(draw: st.DrawFn) -> list[int]:
 
 @st.composite
 def projective_trees(draw: st.DrawFn) -> list[int]:
-    """Heads of a tree whose arcs need not cross."""
+    """Draw the heads of a projective tree."""
     length = draw(st.integers(1, 14))
     heads = [0] * length
 
     def attach(first: int, last: int, head: int) -> None:
-        """Cut the words first..last into pieces that each hang from `head` by one word."""
+        """Split the words first..last into subtrees below `head`."""
         while first <= last:
             end = draw(st.integers(first, last))
             root = draw(st.integers(first, end))

@@ -1,13 +1,12 @@
-"""Drawings of trees and charts: as text for a terminal, as SVG for pages and notebooks."""
+"""Draw trees and charts: as text for a terminal, as SVG for pages and notebooks."""
 
 from __future__ import annotations
 
-from hf_xst.drawing.charts import tree_chart_svg
-from hf_xst.drawing.lattices import chain_chart_svg
+from hf_xst.drawing.arcs import dependency_svg
+from hf_xst.drawing.charts import chain_chart_svg, tree_chart_svg
 from hf_xst.drawing.notebook import Drawing
-from hf_xst.drawing.svg import dependency_svg
 from hf_xst.drawing.tables import heat_svg
-from hf_xst.drawing.text import outline_text, tree_text
+from hf_xst.drawing.text import tree_text
 from hf_xst.drawing.views import ChartView
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "chain_chart_svg",
     "dependency_svg",
     "heat_svg",
-    "outline_text",
     "tree_chart_svg",
     "tree_text",
 ]

@@ -1,4 +1,4 @@
-"""Where the arcs of a drawing go: levels without overlaps, ends side by side, room for every label."""
+"""Draw labelled arcs above a sentence as SVG, such as a dependency tree coloured by confidence."""
 
 from __future__ import annotations
 
@@ -6,69 +6,167 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hf_xst.drawing import markup as svg
+from hf_xst.drawing.text import check_columns, check_head
+
 PORT = 9.0  # between the ends of two arcs at one word
-GAP = 16.0  # between two words
 PADDING = 8.0  # beside a label
-
-
-@dataclass(frozen=True)
-class Look:
-    """How an arc is drawn.
-
-    Attributes:
-        name: what it means, for the legend.
-        colour: of the line.
-        width: of the line.
-        dash: pattern of the line, None for a solid one.
-        opacity: of line and label.
-        weight: of the label's letters.
-    """
-
-    name: str = ""
-    colour: str = "currentColor"
-    width: float = 1.4
-    dash: str | None = None
-    opacity: float | None = None
-    weight: str | None = None
-
-
-PLAIN = Look()
+STEP = 24.0  # from one level of arcs to the next
+CORNER = 10.0
+HEAD = 5.0  # length of an arrow's head
+# Minimum probability of each style. Below a half the line is also dashed, for readers who see no colours.
+CONFIDENCE = (
+    (0.9, svg.Look("confidence 0.9 to 1", svg.BLUE, 2.6)),
+    (0.7, svg.Look("0.7 to 0.9", svg.SKY, 2.4)),
+    (0.5, svg.Look("0.5 to 0.7", svg.GREY, 2.2)),
+    (0.3, svg.Look("0.3 to 0.5", svg.ORANGE, 2.2, "6 3")),
+    (0.0, svg.Look("below 0.3", svg.VERMILION, 2.2, "2 3")),
+)
+PLAIN = svg.Look()
 
 
 @dataclass(frozen=True)
 class Arc:
-    """A labelled arc to a word, from another one or (head 0) from the root.
+    """A labelled arc to a word, from another word or from the root.
 
     Attributes:
         head: position of the head from 1; 0 for the root.
         dependent: position of the dependent from 1.
-        label: written on it.
-        look: how it is drawn.
-        note: what a pointer on it is told beside its label.
+        label: written on the arc.
+        look: line style.
+        note: shown beside the label while the pointer rests on the arc.
     """
 
     head: int
     dependent: int
     label: str
-    look: Look = PLAIN
+    look: svg.Look = PLAIN
     note: str = ""
 
     @property
     def span(self) -> tuple[int, int]:
-        """The two words, left one first; for an arc from the root twice the dependent."""
+        """The two words from left to right; for an arc from the root, twice the dependent."""
         if self.head == 0:
             return self.dependent, self.dependent
         return min(self.head, self.dependent), max(self.head, self.dependent)
 
 
+def dependency_svg(
+    words: Sequence[str],
+    heads: Sequence[int],
+    labels: Sequence[str],
+    *,
+    upos: Sequence[str] | None = None,
+    confidence: Sequence[float] | None = None,
+    right_to_left: bool | None = None,
+    title: str | None = None,
+) -> str:
+    """Draw a dependency tree in the colour of the surrounding text, for light and dark pages.
+
+    Args:
+        words: the words.
+        heads: the head of each word, counted from 1; 0 for the root.
+        labels: the relation of each word to its head.
+        upos: the tag of each word, if tags are to be shown.
+        confidence: the probability of each word's arc, which sets its colour.
+        right_to_left: direction of the sentence; defaults to that of most words.
+        title: of the picture; defaults to the sentence.
+
+    Returns:
+        An `<svg>` element, which can be part of a page or a file of its own.
+
+    Raises:
+        ValueError: if the columns differ in length, a head is out of range or the word itself, or a
+            confidence is not a probability.
+    """
+    check_columns(words, heads=heads, labels=labels, upos=upos, confidence=confidence)
+    for position, head in enumerate(heads, start=1):
+        check_head(words, position, head)
+    values = [None] * len(words) if confidence is None else list(confidence)
+    arcs = [
+        Arc(head, position, label, *_confidence_look(value))
+        for position, (head, label, value) in enumerate(zip(heads, labels, values, strict=True), start=1)
+    ]
+    return arc_diagram(
+        words,
+        arcs,
+        upos=upos,
+        right_to_left=right_to_left,
+        legend=[] if confidence is None else [look for _, look in CONFIDENCE],
+        title=title or f"Dependency tree: {' '.join(words)}",
+        kind="tree",
+    )
+
+
+def _confidence_look(value: float | None) -> tuple[svg.Look, str]:
+    """Return the style of an arc of this confidence, and its note."""
+    if value is None:
+        return PLAIN, ""
+    if not 0 <= value <= 1 + 1e-6:
+        raise ValueError(f"a confidence is {value}; expected a probability from 0 to 1.")
+    return next(look for minimum, look in CONFIDENCE if value >= minimum), f"probability {value:.3f}"
+
+
+def arc_diagram(
+    words: Sequence[str],
+    arcs: Sequence[Arc],
+    *,
+    upos: Sequence[str] | None = None,
+    right_to_left: bool | None = None,
+    legend: Sequence[svg.Look] = (),
+    captions: Sequence[str] = (),
+    title: str,
+    kind: str,
+) -> str:
+    """Draw any arcs above a sentence; several may lead to one word.
+
+    Args:
+        words: the words.
+        arcs: the arcs.
+        upos: the tag of each word, if tags are to be shown.
+        right_to_left: see `dependency_svg`.
+        legend: the line styles to explain.
+        captions: lines below the sentence.
+        title: of the picture.
+        kind: class of the picture for style sheets.
+    """
+    mirrored = svg.is_right_to_left(words) if right_to_left is None else right_to_left
+    tags = [""] * len(words) if upos is None else list(upos)
+    widths = [
+        max(svg.text_width(word, svg.WORD), svg.text_width(tag, svg.TAG))
+        for word, tag in zip(words, tags, strict=True)
+    ]
+    layout = lay_out(widths, arcs, [svg.text_width(arc.label, svg.LABEL) for arc in arcs])
+    canvas = _Canvas(layout, arcs, mirrored, svg.foot_width(captions, legend))
+    below = canvas.base + svg.WORD + 4
+    parts = [*canvas.arcs(), *canvas.words(words, tags, below)]
+    foot, bottom = svg.draw_foot(
+        captions, legend, canvas.width, below + (svg.LINE if any(tags) else svg.LINE / 4)
+    )
+    description = "; ".join([*captions, *(_describe(arc, words) for arc in arcs)])
+    return svg.picture(
+        canvas.width, bottom + 6, [*parts, *foot], title=title, description=description, kind=kind
+    )
+
+
+def _describe(arc: Arc, words: Sequence[str]) -> str:
+    head = words[arc.head - 1] if arc.head else "the root"
+    relation = f"is {arc.label} of" if arc.label else "hangs from"
+    note = arc.note or arc.look.name
+    return f"{words[arc.dependent - 1]} {relation} {head}" + (f" ({note})" if note else "")
+
+
+# -- layout, as if words ran from left to right ----------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Places, as if words ran from left to right.
+    """Positions of words and arcs.
 
     Attributes:
-        centres: x of each word's middle.
-        ends: for each arc the x of its left and right end (the same for an arc from the root).
-        levels: for each arc its height, 1 being the lowest; arcs from the root end above all others.
+        centres: x of the middle of each word.
+        ends: x of the left and right end of each arc; twice the same for an arc from the root.
+        levels: height of each arc from 1; arcs from the root end above all others.
         width: of the whole.
     """
 
@@ -78,41 +176,18 @@ class Layout:
     width: float
 
 
-def levels(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Give each arc the lowest level above all that it encloses on which it overlaps no other arc.
-
-    Shorter arcs choose first. Two arcs of one level have at most an end in common, so that arcs cross only
-    where their spans do.
-
-    Args:
-        spans: left and right word of each arc, left < right.
-    """
-    found = [0] * len(spans)
-    placed: list[int] = []
-    for index in sorted(range(len(spans)), key=lambda one: (spans[one][1] - spans[one][0], spans[one], one)):
-        left, right = spans[index]
-        overlapping = [other for other in placed if spans[other][0] < right and left < spans[other][1]]
-        inside = (
-            found[other] for other in overlapping if left <= spans[other][0] <= spans[other][1] <= right
-        )
-        level = 1 + max(inside, default=0)
-        taken = {found[other] for other in overlapping}
-        while level in taken:
-            level += 1
-        found[index] = level
-        placed.append(index)
-    return found
-
-
 def lay_out(word_widths: Sequence[float], arcs: Sequence[Arc], label_widths: Sequence[float]) -> Layout:
-    """Place words and arcs so that no two words or labels overlap.
+    """Position words and arcs so that no two words or labels overlap.
 
     Args:
-        word_widths: of each word's column.
+        word_widths: of the column of each word.
         arcs: the arcs.
-        label_widths: of each arc's label.
+        label_widths: of the label of each arc.
     """
-    heights = _heights(arcs)
+    between = [index for index, arc in enumerate(arcs) if arc.head]
+    lower = dict(zip(between, levels([arcs[index].span for index in between]), strict=True))
+    top = 1 + max(lower.values(), default=0)
+    heights = [lower.get(index, top) for index in range(len(arcs))]
     offsets = _offsets(arcs, heights)
     slots = list(word_widths)
     for index, arc in enumerate(arcs):
@@ -121,28 +196,45 @@ def lay_out(word_widths: Sequence[float], arcs: Sequence[Arc], label_widths: Seq
             slots[word - 1] = max(slots[word - 1], 2 * abs(offsets[index, word]) + room)
     centres = _centres(slots, arcs, label_widths, offsets)
     ends = [
-        (
-            centres[arc.span[0] - 1] + offsets[index, arc.span[0]],
-            centres[arc.span[1] - 1] + offsets[index, arc.span[1]],
-        )
-        for index, arc in enumerate(arcs)
+        (centres[left - 1] + offsets[index, left], centres[right - 1] + offsets[index, right])
+        for index, (left, right) in enumerate(arc.span for arc in arcs)
     ]
-    width = centres[-1] + slots[-1] / 2 + GAP if centres else 2 * GAP
+    width = centres[-1] + slots[-1] / 2 + svg.GAP if centres else 2 * svg.GAP
     return Layout(centres, ends, heights, width)
 
 
-def _heights(arcs: Sequence[Arc]) -> list[int]:
-    between = [index for index, arc in enumerate(arcs) if arc.head]
-    found = dict(zip(between, levels([arcs[index].span for index in between]), strict=True))
-    top = 1 + max(found.values(), default=0)
-    return [found.get(index, top) for index in range(len(arcs))]
+def levels(spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Assign each arc the lowest level above all arcs that it encloses where it overlaps no other arc.
+
+    Shorter arcs come first. Two arcs of one level share at most an end, so arcs cross only if their spans do.
+
+    Args:
+        spans: left and right word of each arc, left < right.
+    """
+    result = [0] * len(spans)
+    assigned: list[int] = []
+    for index in sorted(
+        range(len(spans)), key=lambda each: (spans[each][1] - spans[each][0], spans[each], each)
+    ):
+        left, right = spans[index]
+        overlapping = [other for other in assigned if spans[other][0] < right and left < spans[other][1]]
+        inside = [
+            result[other] for other in overlapping if left <= spans[other][0] <= spans[other][1] <= right
+        ]
+        taken = {result[other] for other in overlapping}
+        level = 1 + max(inside, default=0)
+        while level in taken:
+            level += 1
+        result[index] = level
+        assigned.append(index)
+    return result
 
 
 def _offsets(arcs: Sequence[Arc], heights: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Return where at a word an arc ends, as (arc, word) -> distance from the word's middle.
+    """Return where at a word an arc ends: (arc, word) -> distance from the middle of the word.
 
     From left to right: arcs to the left, lowest first; arcs from the root; arcs to the right, highest first.
-    So arcs that share a word enclose each other and never cross.
+    Arcs that share a word therefore enclose each other and never cross.
     """
     at_word: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for index, arc in enumerate(arcs):
@@ -153,9 +245,9 @@ def _offsets(arcs: Sequence[Arc], heights: Sequence[int]) -> dict[tuple[int, int
             at_word[left].append((2, -heights[index], index))
             at_word[right].append((0, heights[index], index))
     return {
-        (index, word): PORT * (place - (len(ends) - 1) / 2)
+        (index, word): PORT * (rank - (len(ends) - 1) / 2)
         for word, ends in at_word.items()
-        for place, (_, _, index) in enumerate(sorted(ends))
+        for rank, (_, _, index) in enumerate(sorted(ends))
     }
 
 
@@ -170,11 +262,104 @@ def _centres(
     for index, arc in enumerate(arcs):
         left, right = arc.span
         if arc.head:
-            need = offsets[index, left] - offsets[index, right] + label_widths[index] + PADDING
-            ending[right].append((left, need))
+            distance = offsets[index, left] - offsets[index, right] + label_widths[index] + PADDING
+            ending[right].append((left, distance))
     centres: list[float] = []
     for word, slot in enumerate(slots, start=1):
         before = centres[-1] + slots[word - 2] / 2 if centres else 0.0
-        least = before + GAP + slot / 2
-        centres.append(max([least, *(centres[left - 1] + need for left, need in ending[word])]))
+        minimum = before + svg.GAP + slot / 2
+        centres.append(max([minimum, *(centres[left - 1] + distance for left, distance in ending[word])]))
     return centres
+
+
+# -- drawing a layout ------------------------------------------------------------------------------------
+
+
+class _Canvas:
+    """A layout with its direction, heights and margins."""
+
+    def __init__(self, layout: Layout, arcs: Sequence[Arc], mirrored: bool, minimum_width: float) -> None:
+        self._layout, self._arcs, self._mirrored = layout, arcs, mirrored
+        self.width = max(layout.width, minimum_width)
+        self._margin = (self.width - layout.width) / 2
+        self.base = STEP * (max(layout.levels, default=0) + 1) + 4
+
+    def _x(self, x: float) -> float:
+        """Turn an x of the layout into one of the picture."""
+        return self.width - self._margin - x if self._mirrored else self._margin + x
+
+    def _top(self, index: int) -> float:
+        return self.base - STEP * self._layout.levels[index]
+
+    def words(self, words: Sequence[str], tags: Sequence[str], y: float) -> list[str]:
+        """Draw words and tags."""
+        xs = [self._x(centre) for centre in self._layout.centres]
+        drawn = [svg.text(word, x, y, svg.WORD, class_="word") for word, x in zip(words, xs, strict=True)]
+        direction = "rtl" if self._mirrored else None
+        parts = [svg.element("g", *drawn, class_="words", direction=direction)] if drawn else []
+        tagged = [(tag, x) for tag, x in zip(tags, xs, strict=True) if tag]
+        return parts + [svg.text(tag, x, y + 16, svg.TAG, class_="upos", opacity=0.7) for tag, x in tagged]
+
+    def arcs(self) -> list[str]:
+        """Draw the lines, with gaps where labels are, then the labels."""
+        if not self._arcs:
+            return []
+        mask = svg.unique_id(self._layout, self._arcs, self._mirrored)
+        holes, lines, labels = zip(*(self._draw(index) for index in range(len(self._arcs))), strict=True)
+        area: dict[str, float] = {"x": 0, "y": 0, "width": self.width, "height": self.base + 4}
+        everything = svg.element("rect", fill="white", **area)
+        return [
+            svg.element("mask", everything, *holes, id=mask, maskUnits="userSpaceOnUse", **area),
+            svg.element("g", *lines, class_="arcs", fill="none", mask=f"url(#{mask})"),
+            svg.element("g", *labels, class_="labels"),
+        ]
+
+    def _draw(self, index: int) -> tuple[str, str, str]:
+        """Return the gap for an arc's label, its line and its label."""
+        arc, look = self._arcs[index], self._arcs[index].look
+        left, right = self._layout.ends[index]
+        middle, y, width = (
+            self._x((left + right) / 2),
+            self._top(index) - 5,
+            svg.text_width(arc.label, svg.LABEL),
+        )
+        box = {"x": middle - width / 2, "y": y - svg.LABEL + 1, "width": width, "height": svg.LABEL + 1}
+        style = {"opacity": look.opacity, "font_weight": look.weight}
+        return (
+            svg.element("rect", fill="black", **box),
+            self._line(index, arc),
+            svg.text(arc.label, middle, y, svg.LABEL, class_="label", **style),
+        )
+
+    def _line(self, index: int, arc: Arc) -> str:
+        left, right = (self._x(end) for end in self._layout.ends[index])
+        top, base, look = self._top(index), self.base, arc.look
+        if arc.head == 0:
+            path, tip = f"M{left:.1f} {top:.1f}V{base:.1f}", left
+        else:
+            path = _bracket(min(left, right), max(left, right), top, base)
+            tip = left if arc.dependent == arc.span[0] else right
+        arrow = f"M{tip - HEAD * 0.7:.1f} {base - HEAD:.1f}h{HEAD * 1.4:.1f}L{tip:.1f} {base + 2:.1f}z"
+        return svg.element(
+            "g",
+            svg.tooltip(", ".join(filter(None, (arc.label, arc.note)))),
+            svg.element("path", d=path, stroke_dasharray=look.dash),
+            svg.element("path", d=arrow, fill=look.colour, stroke="none"),
+            class_="arc",
+            data_head=str(arc.head),
+            data_dependent=str(arc.dependent),
+            data_look=look.name or None,
+            stroke=look.colour,
+            stroke_width=look.width,
+            opacity=look.opacity,
+        )
+
+
+def _bracket(left: float, right: float, top: float, base: float) -> str:
+    """Return a path up, across and down, with round corners."""
+    corner = min(CORNER, (right - left) / 2)
+    return (
+        f"M{left:.1f} {base:.1f}V{top + corner:.1f}"
+        f"Q{left:.1f} {top:.1f} {left + corner:.1f} {top:.1f}"
+        f"H{right - corner:.1f}Q{right:.1f} {top:.1f} {right:.1f} {top + corner:.1f}V{base:.1f}"
+    )

@@ -1,48 +1,58 @@
-"""Charts as pictures: the allowed arcs of a sentence, or its lattice of allowed tags, gold and best marked.
+"""Draw charts as SVG: allowed arcs above a sentence, or a lattice of allowed tags, with gold and best marked.
 
-This is figure 1 of Kurniawan et al. (2021) for any sentence: what is left of all structures once the unlikely
-candidates are gone.
+This is figure 1 of Kurniawan et al. (2021) for any sentence: the structures that remain without the unlikely
+candidates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from hf_xst.drawing.arcs import Arc, Look
-from hf_xst.drawing.markup import GREEN, VERMILION
-from hf_xst.drawing.svg import arc_diagram
+from hf_xst.drawing import markup as svg
+from hf_xst.drawing.arcs import Arc, arc_diagram
+from hf_xst.drawing.text import check_columns, check_head
 
 Candidate = tuple[int, str]
 """A head (0 for the root) and a label."""
 
-ALLOWED = Look("allowed", width=1.1, opacity=0.6)
-BEST = Look("best of the chart", width=2.6)
-GOLD = Look("★ gold", GREEN, 2.6, weight="bold")
-MISSING = Look("★ gold, not allowed", VERMILION, 2.2, "2 3", weight="bold")
+ALLOWED = svg.Look("allowed", width=1.1, opacity=0.6)
+BEST = svg.Look("best of the chart", width=2.6)
+GOLD = svg.Look("★ gold", svg.GREEN, 2.6, weight="bold")
+MISSING = svg.Look("★ gold, not allowed", svg.VERMILION, 2.2, "2 3", weight="bold")
 STAR = "★ "
-_NAMES = 2  # labels written on one arc; the others are counted there and listed for the pointer
+ROW, BOX = 30.0, 20.0  # height of a lattice's row, and of the box of a tag
+_NAMES = 2  # labels written on one arc; further ones are counted there and listed in the tooltip
 
 
-def count_text(log_count: float, what: str) -> str:
-    """Say how many structures there are.
+def count_text(log_count: float, noun: str) -> str:
+    """Write a number of structures.
 
     Args:
-        log_count: the natural logarithm of their number; -inf for none.
-        what: what they are, in the plural.
+        log_count: natural logarithm of the number; -inf for zero.
+        noun: what is counted, in the plural.
     """
     if log_count == -math.inf:
-        return f"no {what}"
+        return f"no {noun}"
     if log_count < math.log(1e6):
         count = round(math.exp(log_count))
-        return f"{count:,} {what.removesuffix('s') if count == 1 else what}"
+        return f"{count:,} {noun.removesuffix('s') if count == 1 else noun}"
     exponent = math.floor(log_count / math.log(10))
-    return f"about {math.exp(log_count - exponent * math.log(10)):.1f} · 10{_superscript(exponent)} {what}"
+    superscript = str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"about {math.exp(log_count - exponent * math.log(10)):.1f} · 10{superscript} {noun}"
 
 
-def _superscript(number: int) -> str:
-    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+def _captions(log_count: float | None, noun: str) -> list[str]:
+    return [] if log_count is None else [f"The chart holds {count_text(log_count, noun)}."]
+
+
+def _legend(looks: Iterable[svg.Look]) -> list[svg.Look]:
+    names = {look.name for look in looks}
+    return [look for look in (ALLOWED, BEST, GOLD, MISSING) if look.name in names]
+
+
+# -- trees -----------------------------------------------------------------------------------------------
 
 
 def tree_chart_svg(
@@ -53,66 +63,37 @@ def tree_chart_svg(
     best: Sequence[Candidate] | None = None,
     log_count: float | None = None,
     upos: Sequence[str] | None = None,
-    right_to_left: bool | None = None,
     title: str | None = None,
 ) -> str:
-    """Draw a chart of trees as the set of its arcs; labels of arcs between the same words share one arc.
+    """Draw a chart of trees as the set of its arcs; labels between the same two words share one arc.
 
     Args:
         words: the words.
-        allowed: for each word the candidates that the chart allows.
-        gold: for each word the right one; marked, and drawn even where the chart lacks it.
-        best: for each word that of the chart's best tree.
+        allowed: the allowed candidates of each word.
+        gold: the gold candidate of each word; marked, and drawn even if the chart lacks it.
+        best: each word's candidate in the best tree of the chart.
         log_count: logarithm of the number of trees in the chart.
-        upos: for each word its tag, if tags shall be shown.
-        right_to_left: the sentence's direction; by default that of most words.
-        title: what the picture is called; by default the sentence.
-
-    Returns:
-        An `<svg>` element.
+        upos: the tag of each word, if tags are to be shown.
+        title: of the picture; defaults to the sentence.
 
     Raises:
-        ValueError: the columns differ in length, or a head is no word of the sentence.
+        ValueError: if the columns differ in length or a head is not a word of the sentence.
     """
-    check_chart(words, allowed, gold, best)
+    check_columns(words, allowed=allowed, gold=gold, best=best)
+    marks = [column for column in (gold, best) if column is not None]
+    for position, (candidates, *marked) in enumerate(zip(allowed, *marks, strict=True), start=1):
+        for head, _ in [*candidates, *marked]:
+            check_head(words, position, head)
     arcs = chart_arcs(allowed, gold, best)
-    used = {arc.look.name for arc in arcs}
-    captions = [] if log_count is None else [f"The chart holds {count_text(log_count, 'trees')}."]
     return arc_diagram(
         words,
         arcs,
         upos=upos,
-        right_to_left=right_to_left,
-        legend=[look for look in (ALLOWED, BEST, GOLD, MISSING) if look.name in used],
-        captions=captions,
+        legend=_legend(arc.look for arc in arcs),
+        captions=_captions(log_count, "trees"),
         title=title or f"Chart of allowed arcs: {' '.join(words)}",
         kind="chart",
     )
-
-
-def check_chart(
-    words: Sequence[str],
-    allowed: Sequence[Collection[Candidate]],
-    gold: Sequence[Candidate] | None,
-    best: Sequence[Candidate] | None,
-) -> None:
-    """Check the columns of a chart of trees; see `tree_chart_svg`."""
-    for name, column in (("allowed", allowed), ("gold", gold), ("best", best)):
-        if column is not None and len(column) != len(words):
-            raise ValueError(
-                f"{name} has {len(column)} entries for {len(words)} words; give one for each word."
-            )
-    for position, candidates in enumerate(allowed, start=1):
-        for head, label in [
-            *candidates,
-            *([gold[position - 1]] if gold else []),
-            *([best[position - 1]] if best else []),
-        ]:
-            if not 0 <= head <= len(words) or head == position:
-                raise ValueError(
-                    f"Word {position} has a candidate with the head {head} ({label}); "
-                    f"expected 0 for the root or another word, 1 to {len(words)}."
-                )
 
 
 def chart_arcs(
@@ -120,15 +101,14 @@ def chart_arcs(
     gold: Sequence[Candidate] | None = None,
     best: Sequence[Candidate] | None = None,
 ) -> list[Arc]:
-    """Turn a chart of trees into arcs to draw: one for each pair of words, gold and best by their look."""
+    """Turn a chart of trees into arcs: one for each pair of words, with gold and best in their own style."""
     arcs = []
     for position, candidates in enumerate(allowed, start=1):
         right = None if gold is None else gold[position - 1]
         chosen = None if best is None else best[position - 1]
         for head in sorted({head for head, _ in candidates}):
-            arcs.append(
-                _chart_arc(position, head, [label for one, label in candidates if one == head], right, chosen)
-            )
+            labels = [label for other, label in candidates if other == head]
+            arcs.append(_chart_arc(position, head, labels, right, chosen))
         if right is not None and right not in candidates:
             arcs.append(Arc(right[0], position, STAR + right[1], MISSING, "gold, but not in the chart"))
     return arcs
@@ -137,10 +117,9 @@ def chart_arcs(
 def _chart_arc(
     position: int, head: int, labels: list[str], gold: Candidate | None, best: Candidate | None
 ) -> Arc:
-    is_gold = gold is not None and gold[0] == head and gold[1] in labels
-    is_best = best is not None and best[0] == head and best[1] in labels
-    first = [*([gold[1]] if is_gold and gold else []), *([best[1]] if is_best and best else [])]
-    ordered = list(dict.fromkeys([*first, *labels]))
+    marked = [each[1] if each and each[0] == head and each[1] in labels else None for each in (gold, best)]
+    is_gold, is_best = (label is not None for label in marked)
+    ordered = list(dict.fromkeys([*(label for label in marked if label is not None), *labels]))
     shown = ordered[:_NAMES] if len(ordered) > _NAMES + 1 else ordered
     label = (STAR if is_gold else "") + "/".join(shown)
     if len(shown) < len(ordered):
@@ -148,13 +127,162 @@ def _chart_arc(
     look = GOLD if is_gold else BEST if is_best else ALLOWED
     if is_gold and not is_best and best is not None:
         look = replace(GOLD, width=1.6)
-    note = "; ".join(
-        part
-        for part in (
-            "gold" if is_gold else "",
-            "best of the chart" if is_best else "",
-            f"labels {', '.join(ordered)}" if len(ordered) > 1 else "",
-        )
-        if part
+    notes = ["gold"] * is_gold + ["best of the chart"] * is_best
+    if len(ordered) > 1:
+        notes.append(f"labels {', '.join(ordered)}")
+    return Arc(head, position, label, look, "; ".join(notes))
+
+
+# -- tag sequences ---------------------------------------------------------------------------------------
+
+
+def chain_chart_svg(
+    words: Sequence[str],
+    pairs: Sequence[Collection[tuple[str, str]]],
+    *,
+    tags: Sequence[Collection[str]] | None = None,
+    gold: Sequence[str] | None = None,
+    best: Sequence[str] | None = None,
+    log_count: float | None = None,
+    title: str | None = None,
+) -> str:
+    """Draw a chart of tag sequences as a lattice: allowed tags below each word, a line for each allowed pair.
+
+    Args:
+        words: the words.
+        pairs: the allowed pairs of tags of each two neighbours; one set fewer than words.
+        tags: the allowed tags of each word; defaults to those that occur in pairs.
+        gold: the gold tag of each word; marked, and drawn even if the chart lacks it.
+        best: each word's tag in the best sequence of the chart.
+        log_count: logarithm of the number of sequences in the chart.
+        title: of the picture; defaults to the sentence.
+
+    Raises:
+        ValueError: if the columns differ in length.
+    """
+    check_columns(words, tags=tags, gold=gold, best=best)
+    columns = _tag_columns(words, pairs, tags)
+    mirrored = svg.is_right_to_left(words)
+    lattice = _Lattice(words, columns, gold, best, mirrored)
+    captions, legend = _captions(log_count, "tag sequences"), _legend(lattice.looks())
+    width = max(lattice.width, svg.foot_width(captions, legend))
+    foot, bottom = svg.draw_foot(captions, legend, width, lattice.bottom)
+    shift = f"translate({(width - lattice.width) / 2:.1f} 0)"
+    allowed = [f"{word}: {', '.join(column) or 'none'}" for word, column in zip(words, columns, strict=True)]
+    return svg.picture(
+        width,
+        bottom + 6,
+        [svg.element("g", *lattice.draw(pairs), transform=shift), *foot],
+        title=title or f"Chart of allowed tags: {' '.join(words)}",
+        description="; ".join([*captions, *allowed]),
+        kind="lattice",
     )
-    return Arc(head, position, label, look, note)
+
+
+def _tag_columns(
+    words: Sequence[str], pairs: Sequence[Collection[tuple[str, str]]], tags: Sequence[Collection[str]] | None
+) -> list[list[str]]:
+    """Return the allowed tags of each word, sorted."""
+    if len(pairs) != max(0, len(words) - 1):
+        raise ValueError(
+            f"{len(pairs)} sets of pairs for {len(words)} words; expected {max(0, len(words) - 1)}."
+        )
+    columns: list[set[str]] = [set() for _ in words] if tags is None else [set(each) for each in tags]
+    for index, allowed in enumerate(pairs):
+        columns[index] |= {before for before, _ in allowed}
+        columns[index + 1] |= {after for _, after in allowed}
+    return [sorted(column) for column in columns]
+
+
+class _Lattice:
+    """Positions and styles of words, tags and pairs."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        columns: Sequence[Sequence[str]],
+        gold: Sequence[str] | None,
+        best: Sequence[str] | None,
+        mirrored: bool,
+    ) -> None:
+        self._words, self._columns, self._mirrored = words, columns, mirrored
+        self._gold, self._best = gold, best
+        names = sorted({tag for column in columns for tag in column} | set(gold or ()))
+        self._rows = {tag: row for row, tag in enumerate(names)}
+        self._box_width = max((svg.text_width(STAR + tag, svg.LABEL) for tag in names), default=0) + 10
+        slots = [max(self._box_width, svg.text_width(word, svg.WORD)) + 2.5 * svg.GAP for word in words]
+        self._middles = [sum(slots[:index]) + slots[index] / 2 for index in range(len(slots))]
+        self.width = max(sum(slots), 2 * svg.GAP)
+        self.bottom = ROW * len(names) + 2 * svg.WORD + 6
+
+    def _tags(self) -> list[tuple[int, str]]:
+        """Return (word, tag) of all tags to draw: the allowed ones, and gold in any case."""
+        return [
+            (index, tag)
+            for index, column in enumerate(self._columns)
+            for tag in dict.fromkeys([*column, *([] if self._gold is None else [self._gold[index]])])
+        ]
+
+    def looks(self) -> list[svg.Look]:
+        """Return the line styles of the tags."""
+        return [self._look(*each) for each in self._tags()]
+
+    def _look(self, index: int, tag: str) -> svg.Look:
+        if self._gold is not None and tag == self._gold[index]:
+            return GOLD if tag in self._columns[index] else MISSING
+        return BEST if self._best is not None and tag == self._best[index] else ALLOWED
+
+    def _x(self, index: int) -> float:
+        middle = self._middles[index]
+        return self.width - middle if self._mirrored else middle
+
+    def _y(self, tag: str) -> float:
+        return 2 * svg.WORD + ROW * (self._rows[tag] + 0.5)
+
+    def draw(self, pairs: Sequence[Collection[tuple[str, str]]]) -> list[str]:
+        """Draw pairs, tags and words."""
+        words = [
+            svg.text(word, self._x(index), svg.WORD + 4, svg.WORD, class_="word")
+            for index, word in enumerate(self._words)
+        ]
+        return [
+            *(self._line(index, pair) for index, allowed in enumerate(pairs) for pair in sorted(allowed)),
+            *(self._box(*each) for each in self._tags()),
+            svg.element("g", *words, class_="words", direction="rtl" if self._mirrored else None),
+        ]
+
+    def _box(self, index: int, tag: str) -> str:
+        look, x, y = self._look(index, tag), self._x(index), self._y(tag)
+        box = {"x": x - self._box_width / 2, "y": y - BOX / 2, "width": self._box_width, "height": BOX}
+        label = (STAR if look in (GOLD, MISSING) else "") + tag
+        return svg.element(
+            "g",
+            svg.tooltip(f"{self._words[index]}: {tag}, {look.name}"),
+            svg.element("rect", **box, rx=6, fill="none", **look.stroke),
+            svg.text(label, x, y + 4, svg.LABEL, font_weight=look.weight),
+            class_="tag",
+            data_place=str(index + 1),
+            data_look=look.name,
+        )
+
+    def _line(self, index: int, pair: tuple[str, str]) -> str:
+        look = next(
+            (
+                look
+                for path, look in ((self._gold, GOLD), (self._best, BEST))
+                if path is not None and (path[index], path[index + 1]) == pair
+            ),
+            ALLOWED,
+        )
+        side = self._box_width / 2 * (-1 if self._mirrored else 1)
+        start = f"M{self._x(index) + side:.1f} {self._y(pair[0]):.1f}"
+        end = f"L{self._x(index + 1) - side:.1f} {self._y(pair[1]):.1f}"
+        return svg.element(
+            "path",
+            d=start + end,
+            stroke=look.colour,
+            stroke_width=look.width,
+            opacity=look.opacity,
+            class_="pair",
+            data_look=look.name,
+        )

@@ -1,4 +1,4 @@
-"""Drawings as objects: shown as a picture in a notebook, as text in a shell, saved as a file."""
+"""Hold a drawing in both forms: a picture for notebooks and pages, text for a shell."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from hf_xst.drawing.markup import FONTS, element, standalone
-from hf_xst.drawing.script import is_right_to_left
-from hf_xst.drawing.svg import dependency_svg
+from hf_xst.drawing.arcs import dependency_svg
+from hf_xst.drawing.markup import FONTS, element, is_right_to_left, standalone
 from hf_xst.drawing.text import tree_text
 from hf_xst.files import write_text
 
@@ -21,7 +20,7 @@ class Drawing:
     Attributes:
         svg: the picture.
         text: the same for a terminal.
-        right_to_left: whether a picture that is too wide shows its right end first.
+        right_to_left: whether a picture wider than the page shows its right end first.
     """
 
     svg: str
@@ -42,7 +41,7 @@ class Drawing:
         """Draw a dependency tree; see `dependency_svg` and `tree_text`.
 
         Raises:
-            ValueError: the columns differ in length, or the heads are no tree.
+            ValueError: if the columns differ in length or the heads do not form a tree.
         """
         text = tree_text(words, heads, labels, upos)
         svg = dependency_svg(words, heads, labels, upos=upos, confidence=confidence, title=title)
@@ -55,22 +54,17 @@ class Drawing:
         return self.text
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file with colours of its own, for light and dark pages."""
+        """Write the picture as an SVG file with its own colours, for light and dark pages."""
         write_text(path, standalone(self.svg))
 
 
 def scrolling(svg: str, right_to_left: bool = False) -> str:
-    """Put a picture into a box that scrolls sideways where the page is narrower."""
+    """Wrap a picture in a box that scrolls sideways on narrow pages."""
     return element("div", svg, style="overflow-x:auto;max-width:100%", dir="rtl" if right_to_left else "ltr")
 
 
 def html_page(drawings: Iterable[tuple[str, Drawing]], title: str) -> str:
-    """Write a whole page of named drawings.
-
-    Args:
-        drawings: a heading and a drawing each.
-        title: of the page.
-    """
+    """Write an HTML page with a heading and a picture for each drawing."""
     sections = "".join(
         f"<section><h2>{escape(name)}</h2>{drawing._repr_html_()}</section>\n" for name, drawing in drawings
     )

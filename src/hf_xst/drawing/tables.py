@@ -1,18 +1,169 @@
-"""Probabilities as a table of shaded cells: a row for each word, a column for each candidate."""
+"""Draw distributions as tables of shaded cells: a row per word, a column per possible head or tag."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
-from hf_xst.drawing.arcs import GAP
-from hf_xst.drawing.charts import STAR
-from hf_xst.drawing.markup import BLUE, GREEN, element, picture, text, tooltip
-from hf_xst.drawing.script import is_right_to_left, text_width
+from torch import Tensor
 
-CELL = 34.0
-HEIGHT = 20.0
-SIZE = 12.0
-LEAST = 0.005  # cells below stay empty, and so does the number of those that would read .0
+from hf_xst.drawing import markup as svg
+from hf_xst.drawing.charts import STAR, Candidate
+from hf_xst.models.configuration import BOUNDARIES
+from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
+from hf_xst.structures.base import Structure
+
+CELL, HEIGHT, SIZE = 34.0, 20.0, 12.0  # width and height of a cell, font size
+MINIMUM = 0.005  # cells below stay empty: their number would read .00
+_NAMED_LABELS = 3
+
+Columns = Mapping[str, Sequence[Any]]
+"""Predicted or gold columns of a sentence: `head` and `deprel`, or one column of tags."""
+Cells = Collection[tuple[int, int]]
+"""Cells of a table as (row, column), from 0."""
+
+
+def distribution_svg(
+    space: Structure,
+    names: Sequence[str],
+    probabilities: Tensor,
+    words: Sequence[str],
+    *,
+    kept: Tensor | None = None,
+    gold: Columns | None = None,
+    caption: str | None = None,
+    title: str,
+) -> str:
+    """Draw the probabilities of the candidates of each word, summed to heads or tags.
+
+    Args:
+        space: any distribution over the structures of this one sentence.
+        names: names along the label axes.
+        probabilities: (G, C).
+        words: the words.
+        kept: bool (G, C), a chart, to be framed.
+        gold: the gold columns, to be starred.
+        caption: a line below the table.
+        title: of the table.
+
+    Raises:
+        ValueError: if the structure is neither a tree nor a chain.
+    """
+    table = _tree_table if isinstance(space, DependencyTreeCRF) else _chain_table
+    check_drawable(space)
+    return table(names, probabilities, words, kept, gold, caption=caption, title=title)
+
+
+def check_drawable(space: Structure) -> None:
+    """Raise ValueError unless the structure is a tree or a chain."""
+    if not isinstance(space, DependencyTreeCRF | LinearChainCRF):
+        raise ValueError(f"cannot draw a {type(space).__name__}; expected trees or chains")
+
+
+def _tree_table(
+    names: Sequence[str],
+    probabilities: Tensor,
+    words: Sequence[str],
+    kept: Tensor | None,
+    gold: Columns | None,
+    **texts: Any,
+) -> str:
+    by_label = probabilities[: len(words)].reshape(len(words), -1, len(names))  # (N, N + 1, L)
+    heads, values = ["ROOT", *words], by_label.sum(2)
+    allowed = [] if kept is None else kept[: len(words)].reshape(by_label.shape).any(2).nonzero().tolist()
+    notes = {
+        (word, head): f"{heads[head]} is the head of {words[word]}: {values[word, head]:.3f}"
+        f" ({_best_labels(by_label[word, head], names)})"
+        for word, head in (values >= MINIMUM).nonzero().tolist()
+    }
+    return heat_svg(
+        words,
+        heads,
+        values.tolist(),
+        allowed={(word, head) for word, head in allowed},
+        gold=set() if gold is None else {(word, head) for word, (head, _) in enumerate(tree_column(gold))},
+        notes=notes,
+        **texts,
+    )
+
+
+def _best_labels(probabilities: Tensor, names: Sequence[str]) -> str:
+    best = probabilities.topk(min(_NAMED_LABELS, len(names)))
+    pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    return ", ".join(f"{names[label]} {value:.2f}" for value, label in pairs if value >= MINIMUM)
+
+
+def _chain_table(
+    names: Sequence[str],
+    probabilities: Tensor,
+    words: Sequence[str],
+    kept: Tensor | None,
+    gold: Columns | None,
+    **texts: Any,
+) -> str:
+    # Group i ends in the tag of word i, so that summing over the tag before it leaves the word's tag.
+    values = probabilities[: len(words)].reshape(len(words), len(names), len(names)).sum(1)  # (N, T)
+    tags = list(names[: -len(BOUNDARIES)])
+    column_of = {name: column for column, name in enumerate(tags)}
+    allowed = [] if kept is None else chain_candidates(kept, names, len(words))[0]
+    right = [] if gold is None else chain_column(gold)
+    return heat_svg(
+        words,
+        tags,
+        values[:, : len(tags)].tolist(),
+        allowed={(word, column_of[tag]) for word, each in enumerate(allowed) for tag in each & set(tags)},
+        gold={(word, column_of[tag]) for word, tag in enumerate(right) if tag in column_of},
+        **texts,
+    )
+
+
+# -- candidates by name ----------------------------------------------------------------------------------
+
+
+def tree_candidates(kept: Tensor, names: Sequence[str]) -> list[list[Candidate]]:
+    """Name the candidates of each word in a chart: (G, C) with head * L + label in C."""
+    candidates: list[list[Candidate]] = [[] for _ in range(len(kept))]
+    for group, candidate in kept.nonzero().tolist():
+        head, label = divmod(candidate, len(names))
+        candidates[group].append((head, names[label]))
+    return candidates
+
+
+def tree_column(columns: Columns) -> list[Candidate]:
+    """Return the head and label of each word."""
+    return [(int(head), label) for head, label in zip(columns["head"], columns["deprel"], strict=True)]
+
+
+def chain_candidates(
+    kept: Tensor, names: Sequence[str], words: int
+) -> tuple[list[set[str]], list[set[tuple[str, str]]]]:
+    """Name the tags of each word, and the pairs between neighbours, in a chart.
+
+    Args:
+        kept: bool (G, C), previous tag * T + next tag in C; a boundary before and after the words.
+        names: the tags, boundaries included.
+        words: number of words, G - 1.
+    """
+    between: list[set[tuple[str, str]]] = [set() for _ in range(words + 1)]
+    for group, candidate in kept[: words + 1].nonzero().tolist():
+        before, after = divmod(candidate, len(names))
+        between[group].add((names[before], names[after]))
+    tags = [{tag for _, tag in left} & {tag for tag, _ in right} for left, right in pairwise(between)]
+    pairs = [
+        {(one, two) for one, two in each if one in before and two in after}
+        for each, (before, after) in zip(between[1:-1], pairwise(tags), strict=True)
+    ]
+    return tags, pairs
+
+
+def chain_column(columns: Columns) -> list[str]:
+    """Return the tag of each word from the only column."""
+    (tags,) = columns.values()
+    return list(tags)
+
+
+# -- any table -------------------------------------------------------------------------------------------
 
 
 def heat_svg(
@@ -20,128 +171,102 @@ def heat_svg(
     columns: Sequence[str],
     values: Sequence[Sequence[float]],
     *,
-    allowed: Collection[tuple[int, int]] = (),
-    gold: Collection[tuple[int, int]] = (),
+    allowed: Cells = (),
+    gold: Cells = (),
     notes: Mapping[tuple[int, int], str] | None = None,
     caption: str | None = None,
-    right_to_left: bool | None = None,
     title: str,
 ) -> str:
-    """Draw a table of probabilities: the darker the cell, the likelier.
+    """Draw a table of probabilities: the darker the cell, the more probable.
+
+    Rows whose names run from right to left have their first column at the right.
 
     Args:
         rows: names of the rows, such as the words.
         columns: names of the columns, such as the possible heads.
-        values: probabilities, one list a row.
-        allowed: cells (row, column), from 0, that get a frame.
-        gold: cells that get a star.
-        notes: what a pointer on a cell is told; its names and value without it.
+        values: probabilities, one list per row.
+        allowed: cells to be framed.
+        gold: cells to be starred.
+        notes: tooltips of cells; defaults to names and value.
         caption: a line below the table.
-        right_to_left: whether the first column is the rightmost; by default as most rows' names run.
-        title: what the table shows.
-
-    Returns:
-        An `<svg>` element.
+        title: of the table.
 
     Raises:
-        ValueError: the values do not have the shape of rows and columns.
+        ValueError: if the shape of the values does not match rows and columns.
     """
     if len(values) != len(rows) or any(len(row) != len(columns) for row in values):
         raise ValueError(f"the values are not of {len(rows)} rows with {len(columns)} columns each.")
-    mirrored = is_right_to_left(rows) if right_to_left is None else right_to_left
-    grid = _Grid(rows, columns, mirrored, 0 if caption is None else text_width(caption, SIZE) + GAP)
-    shown = {
-        (row, column)
-        for row, line in enumerate(values)
-        for column, value in enumerate(line)
-        if value >= LEAST or (row, column) in allowed or (row, column) in gold
-    }
-    cells = []
-    for row, column in sorted(shown):
-        value = values[row][column]
-        note = (notes or {}).get((row, column)) or f"{rows[row]}, {columns[column]}: {value:.3f}"
-        cells.append(grid.cell(row, column, value, note, (row, column) in allowed, (row, column) in gold))
-    below = (
-        []
-        if caption is None
-        else [text(caption, grid.width / 2, grid.bottom + SIZE + 2, SIZE, class_="caption")]
-    )
-    return picture(
-        grid.width,
-        grid.bottom + (2 * SIZE if below else 4),
-        [*grid.names(), *cells, *below],
-        title=title,
-        description=_likeliest(rows, columns, values),
-        kind="heat",
-    )
+    grid = _Grid(rows, columns, 0 if caption is None else svg.text_width(caption, SIZE) + svg.GAP)
+    parts = grid.names()
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            is_allowed, is_gold = (row, column) in allowed, (row, column) in gold
+            if value >= MINIMUM or is_allowed or is_gold:
+                note = (notes or {}).get((row, column)) or f"{rows[row]}, {columns[column]}: {value:.3f}"
+                parts.append(grid.cell(row, column, value, note, is_allowed, is_gold))
+    if caption is not None:
+        parts.append(svg.text(caption, grid.width / 2, grid.bottom + SIZE + 2, SIZE, class_="caption"))
+    height = grid.bottom + (4 if caption is None else 2 * SIZE)
+    description = _most_probable(rows, columns, values)
+    return svg.picture(grid.width, height, parts, title=title, description=description, kind="heat")
 
 
-def _likeliest(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> str:
-    """Say the table in words: each row's likeliest column."""
+def _most_probable(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> str:
+    """Describe the table: the most probable column of each row."""
     if not columns:
         return ""
     best = [max(range(len(columns)), key=line.__getitem__) for line in values]
-    said = [f"{name}: {columns[b]} {line[b]:.2f}" for name, line, b in zip(rows, values, best, strict=True)]
-    return "likeliest: " + "; ".join(said)
+    entries = [
+        f"{name}: {columns[b]} {line[b]:.2f}" for name, line, b in zip(rows, values, best, strict=True)
+    ]
+    return "likeliest: " + "; ".join(entries)
 
 
 class _Grid:
-    """Where rows, columns and their names stand."""
+    """Positions of rows, columns and their names."""
 
-    def __init__(self, rows: Sequence[str], columns: Sequence[str], mirrored: bool, least: float) -> None:
-        self._rows, self._columns, self._mirrored = rows, columns, mirrored
-        self._side = max((text_width(name, SIZE) for name in rows), default=0) + GAP
-        # Names of columns slant at 45 degrees, so that the last ones reach beyond the table.
-        slanted = [text_width(name, SIZE) * 0.72 for name in columns]
+    def __init__(self, rows: Sequence[str], columns: Sequence[str], minimum: float) -> None:
+        self._rows, self._columns, self._mirrored = rows, columns, svg.is_right_to_left(rows)
+        self._side = max((svg.text_width(name, SIZE) for name in rows), default=0) + svg.GAP
+        # Column names slant at 45 degrees, so the last ones reach beyond the table.
+        slanted = [svg.text_width(name, SIZE) * 0.72 for name in columns]
         self._top = max(slanted, default=0) + 14
         table = self._side + CELL * len(columns) + 4
-        overhang = max(
-            (reach - CELL * (len(columns) - place - 0.5) for place, reach in enumerate(slanted)), default=0
-        )
-        self.width = max(table + max(0.0, overhang), least)
+        beyond = [reach - CELL * (len(columns) - index - 0.5) for index, reach in enumerate(slanted)]
+        self.width = max(table + max([0.0, *beyond]), minimum)
         self.bottom = self._top + HEIGHT * len(rows)
 
     def _x(self, column: int) -> float:
-        place = self._side + CELL * (column + 0.5)
-        return self.width - place if self._mirrored else place
+        x = self._side + CELL * (column + 0.5)
+        return self.width - x if self._mirrored else x
 
     def names(self) -> list[str]:
         """Draw the names of rows and columns."""
         side = self.width - self._side / 2 if self._mirrored else self._side / 2
         slant, anchor = (45, "end") if self._mirrored else (-45, "start")
-        return [
-            *(
-                text(name, side, self._top + HEIGHT * (row + 0.7), SIZE, class_="row")
-                for row, name in enumerate(self._rows)
-            ),
-            *(
-                text(
-                    name,
-                    0,
-                    0,
-                    SIZE,
-                    class_="column",
-                    text_anchor=anchor,
-                    transform=f"translate({self._x(column):.1f} {self._top - 6:.1f}) rotate({slant})",
-                )
-                for column, name in enumerate(self._columns)
-            ),
+        names = [
+            svg.text(name, side, self._top + HEIGHT * (row + 0.7), SIZE, class_="row")
+            for row, name in enumerate(self._rows)
         ]
+        for column, name in enumerate(self._columns):
+            turn = f"translate({self._x(column):.1f} {self._top - 6:.1f}) rotate({slant})"
+            names.append(svg.text(name, 0, 0, SIZE, class_="column", text_anchor=anchor, transform=turn))
+        return names
 
     def cell(self, row: int, column: int, value: float, note: str, is_allowed: bool, is_gold: bool) -> str:
         """Draw a cell."""
         x, y = self._x(column), self._top + HEIGHT * row
         box = {"x": x - CELL / 2 + 1, "y": y + 1, "width": CELL - 2, "height": HEIGHT - 2}
-        shade = element("rect", fill=BLUE, fill_opacity=f"{min(1.0, value) * 0.75:.3f}", **box)
-        colour = GREEN if is_gold else "currentColor"
-        frame = element("rect", fill="none", stroke=colour, stroke_width=1.6, class_="frame", **box)
-        shown = ("1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")) if value >= LEAST else ""
-        mark = STAR.strip() if is_gold else ""
-        return element(
+        shade = svg.element("rect", fill=svg.BLUE, fill_opacity=f"{min(1.0, value) * 0.75:.3f}", **box)
+        colour = svg.GREEN if is_gold else "currentColor"
+        frame = svg.element("rect", fill="none", stroke=colour, stroke_width=1.6, class_="frame", **box)
+        number = ("1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")) if value >= MINIMUM else ""
+        label = (STAR.strip() if is_gold else "") + number
+        return svg.element(
             "g",
-            tooltip(note),
+            svg.tooltip(note),
             shade,
             frame if is_allowed else "",
-            text(mark + shown, x, y + HEIGHT * 0.7, 10.5) if mark + shown else "",
+            svg.text(label, x, y + HEIGHT * 0.7, 10.5) if label else "",
             class_="cell",
         )

@@ -1,13 +1,12 @@
-"""Dependency trees for the terminal, in box characters: as brackets beside the sentence, or as an outline."""
+"""Draw dependency trees for the terminal, as brackets of box characters beside the sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hf_xst.drawing.script import display_width, has_right_to_left, is_right_to_left, printable
+from hf_xst.drawing.markup import display_width, has_right_to_left, is_right_to_left, printable
 
 _STEP = 3  # characters from one bracket to the next: the bracket itself, a line, an arrowhead
-_CORNERS = {"first": "┌", "middle": "├", "last": "└"}
 _MIRROR = str.maketrans("┌├└►", "┐┤┘◄")
 _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
 
@@ -20,32 +19,36 @@ def tree_text(
     *,
     right_to_left: bool | None = None,
 ) -> str:
-    """Draw a tree with one line a word: brackets, relation, word, tag.
+    """Draw a tree with one line per word: brackets, relation, word, tag.
 
-    Every head with dependents opens one bracket, a vertical line at which its own line and an arrow to each
-    dependent meet; the arrow ends at the relation. Brackets further left are nearer to the root. `┼` is a
-    crossing of two lines that do not meet; only trees that are not projective have any.
+    Every head with dependents opens one bracket: a vertical line that joins its own line and an arrow to each
+    dependent. Brackets further left are nearer to the root. `┼` is a crossing of two lines that do not meet;
+    only non-projective trees have any.
 
-    A sentence that runs from right to left is drawn as in a mirror, brackets at the right. Its words are
-    isolated (U+2068), so that a terminal that reorders text leaves everything else in its place.
+    A right-to-left sentence is mirrored, with brackets at the right. Its words are isolated (U+2068), so that
+    a terminal that reorders text leaves everything else in its place.
 
     Args:
         words: the words.
-        heads: for each word its head, counted from 1; 0 for the root.
-        deprels: for each word the relation to its head.
-        upos: for each word its tag, if tags shall be shown.
-        right_to_left: the sentence's direction; by default that of most words.
+        heads: the head of each word, counted from 1; 0 for the root.
+        deprels: the relation of each word to its head.
+        upos: the tag of each word, if tags are to be shown.
+        right_to_left: direction of the sentence; defaults to that of most words.
 
     Returns:
         Lines joined by newlines, without a final one; "" for no words.
 
     Raises:
-        ValueError: the columns differ in length, or the heads are no tree.
+        ValueError: if the columns differ in length or the heads do not form a tree.
     """
-    depths = _checked_depths(words, heads, deprels, upos)
-    mirrored = is_right_to_left(words) if right_to_left is None else right_to_left
-    canvas = _canvas(heads, _bracket_columns(heads, depths))
+    check_columns(words, heads=heads, deprels=deprels, upos=upos)
+    dependents: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for position, head in enumerate(heads, start=1):
+        check_head(words, position, head)
+        dependents[head].append(position)
+    canvas = _canvas(heads, _bracket_columns(heads, dependents))
     columns = [deprels, words] if upos is None else [deprels, words, upos]
+    mirrored = is_right_to_left(words) if right_to_left is None else right_to_left
     if mirrored:
         canvas = [line[::-1].translate(_MIRROR) for line in canvas]
         columns.reverse()
@@ -54,89 +57,34 @@ def tree_text(
     return "\n".join(" ".join(filter(None, row[::-1] if mirrored else row)).rstrip() for row in rows)
 
 
-def outline_text(
-    words: Sequence[str], heads: Sequence[int], deprels: Sequence[str], upos: Sequence[str] | None = None
-) -> str:
-    """Draw a tree as an outline, dependents indented below their head: position, word, tag and relation.
-
-    Args:
-        words: the words.
-        heads: for each word its head, counted from 1; 0 for the root.
-        deprels: for each word the relation to its head.
-        upos: for each word its tag, if tags shall be shown.
-
-    Returns:
-        Lines joined by newlines, without a final one; "" for no words.
-
-    Raises:
-        ValueError: the columns differ in length, or the heads are no tree.
-    """
-    _checked_depths(words, heads, deprels, upos)
-    dependents = _dependents(heads)
-    lines = []
-    waiting = [(root, "", "") for root in reversed(dependents[0])]
-    while waiting:
-        position, prefix, indent = waiting.pop()
-        cells = [words[position - 1], *([] if upos is None else [upos[position - 1]]), deprels[position - 1]]
-        lines.append(f"{prefix}{position} {' '.join(map(isolated, cells))}")
-        below = dependents[position]
-        for child in reversed(below):
-            branch, rest = ("└─ ", "   ") if child == below[-1] else ("├─ ", "│  ")
-            waiting.append((child, indent + branch, indent + rest))
-    return "\n".join(lines)
-
-
 def isolated(text: str) -> str:
-    """Return a text that stays on its line, and in its place where a terminal reorders text."""
+    """Keep a text on its line, and in its place where a terminal reorders text."""
     shown = printable(text)
     return f"{_ISOLATE}{shown}{_END_OF_ISOLATE}" if has_right_to_left(shown) else shown
 
 
+def check_columns(words: Sequence[str], **columns: Sequence[object] | None) -> None:
+    """Raise ValueError unless every column has one value per word."""
+    for name, column in columns.items():
+        if column is not None and len(column) != len(words):
+            raise ValueError(f"{len(column)} {name} for {len(words)} words; give one for each word.")
+
+
+def check_head(words: Sequence[str], position: int, head: int) -> None:
+    """Raise ValueError unless the head of a word is the root (0) or another word."""
+    if not 0 <= head <= len(words) or head == position:
+        expected = f"expected 0 for the root or another word, 1 to {len(words)}"
+        raise ValueError(f"Word {position} has the head {head}; {expected}.")
+
+
 def _padded(cells: Sequence[str], to_the_right: bool) -> list[str]:
-    width = max((display_width(cell) for cell in cells), default=0)
+    width = max(map(display_width, cells), default=0)
     blanks = [" " * (width - display_width(cell)) for cell in cells]
     return [blank + cell if to_the_right else cell + blank for blank, cell in zip(blanks, cells, strict=True)]
 
 
-def _checked_depths(
-    words: Sequence[str], heads: Sequence[int], deprels: Sequence[str], upos: Sequence[str] | None
-) -> list[int]:
-    check_columns(words, heads, deprels=deprels, upos=upos)
-    return _depths(heads)
-
-
-def check_columns(words: Sequence[str], heads: Sequence[int], **columns: Sequence[object] | None) -> None:
-    """Check that every column has a value for each word, and that heads are words or the root.
-
-    Args:
-        words: the words.
-        heads: a column of heads.
-        columns: further columns by name.
-
-    Raises:
-        ValueError: something is wrong; the message says what.
-    """
-    for name, column in ({"heads": heads} | columns).items():
-        if column is not None and len(column) != len(words):
-            raise ValueError(f"{len(column)} {name} for {len(words)} words; give one for each word.")
-    for position, head in enumerate(heads, start=1):
-        if not 0 <= head <= len(words):
-            raise ValueError(
-                f"Word {position} has the head {head}; expected 0 for the root or a word, 1 to {len(words)}."
-            )
-
-
-def _dependents(heads: Sequence[int]) -> list[list[int]]:
-    """Return for each position, 0 being the root, its dependents in sentence order."""
-    dependents: list[list[int]] = [[] for _ in range(len(heads) + 1)]
-    for position, head in enumerate(heads, start=1):
-        dependents[head].append(position)
-    return dependents
-
-
-def _depths(heads: Sequence[int]) -> list[int]:
-    """Return each position's distance from the root, index 0 being the root itself."""
-    dependents = _dependents(heads)
+def _depths(heads: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
+    """Return the distance of each position from the root, which has index 0."""
     depths = [0] * (len(heads) + 1)
     reached = list(dependents[0])
     for position in reached:
@@ -144,18 +92,20 @@ def _depths(heads: Sequence[int]) -> list[int]:
         reached.extend(dependents[position])
     if len(reached) < len(heads):
         lost = sorted(set(range(1, len(heads) + 1)) - set(reached))
-        raise ValueError(f"The heads are no tree: no path leads from the root to words {lost}.")
+        raise ValueError(f"The heads do not form a tree: no path leads from the root to words {lost}.")
     return depths
 
 
-def _bracket_columns(heads: Sequence[int], depths: Sequence[int]) -> dict[int, tuple[int, int, int]]:
-    """Place each head's bracket: position -> (column, first row, last row), columns counted from the left.
+def _bracket_columns(
+    heads: Sequence[int], dependents: Sequence[Sequence[int]]
+) -> dict[int, tuple[int, int, int]]:
+    """Assign each head's bracket (column, first row, last row), columns counted from the left.
 
-    Nearer to the root goes further left; brackets in one column share no row. In a projective tree this makes
-    the column the head's depth.
+    A bracket is right of its head's bracket, and brackets of one column share no row. In a projective tree
+    the column is therefore the depth of the head.
     """
-    dependents = _dependents(heads)
-    placed: dict[int, tuple[int, int, int]] = {}
+    depths = _depths(heads, dependents)
+    brackets: dict[int, tuple[int, int, int]] = {}
     in_column: list[list[tuple[int, int]]] = []
     for position in sorted(range(1, len(heads) + 1), key=lambda word: depths[word]):
         if not dependents[position]:
@@ -163,40 +113,34 @@ def _bracket_columns(heads: Sequence[int], depths: Sequence[int]) -> dict[int, t
         rows = [position, *dependents[position]]
         first, last = min(rows) - 1, max(rows) - 1
         head = heads[position - 1]
-        column = placed[head][0] + 1 if head else 0
+        column = brackets[head][0] + 1 if head else 0
         while column < len(in_column) and any(a <= last and first <= b for a, b in in_column[column]):
             column += 1
-        while column >= len(in_column):
+        if column == len(in_column):
             in_column.append([])
         in_column[column].append((first, last))
-        placed[position] = (column, first, last)
-    return placed
+        brackets[position] = (column, first, last)
+    return brackets
 
 
 def _canvas(heads: Sequence[int], brackets: dict[int, tuple[int, int, int]]) -> list[str]:
-    """Draw the brackets: one string a word, all of one length."""
+    """Draw the brackets: one string per word, all of one length."""
     width = _STEP * (1 + max((column for column, _, _ in brackets.values()), default=-1))
     rows = [[" "] * width for _ in heads]
-    for position, head in enumerate(heads, start=1):
+    for row, (position, head) in zip(rows, enumerate(heads, start=1), strict=True):
         end = _STEP * brackets[position][0] if position in brackets else width
         if head:
-            _draw_line(rows[position - 1], _STEP * brackets[head][0] + 1, end)
-            rows[position - 1][end - 1] = "►"
+            start = _STEP * brackets[head][0] + 1
+            row[start:end] = [*"─" * (end - start - 1), "►"]
         if position in brackets:
-            _draw_line(rows[position - 1], end + 1, width)
+            row[end + 1 :] = "─" * (width - end - 1)
     for position, (column, first, last) in brackets.items():
-        ends = {position - 1} | {row for row, head in enumerate(heads) if head == position}
-        for row in range(first, last + 1):
-            beneath = rows[row][_STEP * column]
-            rows[row][_STEP * column] = _bracket_part(row, first, last, row in ends, beneath)
+        ends = {position - 1} | {index for index, head in enumerate(heads) if head == position}
+        for index in range(first, last + 1):
+            beneath = rows[index][_STEP * column]
+            if index in ends:
+                joint = "┌" if index == first else "└" if index == last else "├"
+            else:
+                joint = "┼" if beneath == "─" else "│"
+            rows[index][_STEP * column] = joint
     return ["".join(row) for row in rows]
-
-
-def _draw_line(row: list[str], start: int, stop: int) -> None:
-    row[start:stop] = "─" * (stop - start)
-
-
-def _bracket_part(row: int, first: int, last: int, meets: bool, beneath: str) -> str:
-    if not meets:
-        return "┼" if beneath == "─" else "│"
-    return _CORNERS["first" if row == first else "last" if row == last else "middle"]

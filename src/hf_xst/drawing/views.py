@@ -1,32 +1,34 @@
-"""From charts as tensors of candidates to charts as people read them, whatever their structure."""
+"""Draw charts given as tensors of candidates, whatever their structure, as a picture and as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from hf_xst.drawing.charts import STAR, Candidate, count_text, tree_chart_svg
-from hf_xst.drawing.lattices import chain_chart_svg
+from hf_xst.drawing.charts import STAR, Candidate, chain_chart_svg, count_text, tree_chart_svg
+from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.drawing.notebook import Drawing
-from hf_xst.drawing.opinions import (
+from hf_xst.drawing.tables import (
     Columns,
     chain_candidates,
     chain_column,
-    opinion_svg,
+    check_drawable,
+    distribution_svg,
     tree_candidates,
     tree_column,
 )
-from hf_xst.drawing.script import is_right_to_left
 from hf_xst.drawing.text import isolated
-from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
+from hf_xst.structures import DependencyTreeCRF
 from hf_xst.structures.base import Structure
 
-# A drawing of more lines is a thicket: a table says more.
+# Larger charts are drawn as tables, because so many lines would be unreadable.
 MOST_ARCS = 50
 MOST_PAIRS = 300
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,9 @@ class ChartView:
         kept: bool (G, C), the chart.
         words: the words.
         upos: tags to be shown below the words.
-        gold: the right columns, if they are known.
-        best: the columns of the chart's best structure.
-        pooled: (G, C), probabilities for the table that stands in for a drawing of too many arcs.
+        gold: the gold columns, if known.
+        best: the columns of the best structure of the chart.
+        pooled: (G, C), probabilities for the table that replaces a drawing of too many lines.
     """
 
     space: Structure
@@ -63,103 +65,69 @@ class ChartView:
         """Draw the chart.
 
         Raises:
-            ValueError: nobody knows how to draw this structure.
+            ValueError: if the structure is neither a tree nor a chain.
         """
-        if isinstance(self.space, DependencyTreeCRF):
-            return self._tree_drawing()
-        if isinstance(self.space, LinearChainCRF):
-            return self._chain_drawing()
-        raise ValueError(f"cannot draw a {type(self.space).__name__}; expected trees or chains")
+        check_drawable(self.space)
+        is_tree = isinstance(self.space, DependencyTreeCRF)
+        svg, lines = self._draw_trees() if is_tree else self._draw_chains()
+        return Drawing(svg, "\n".join(lines), is_right_to_left(self.words))
 
-    def _tree_drawing(self) -> Drawing:
+    def _draw_trees(self) -> tuple[str, list[str]]:
         allowed = tree_candidates(self.kept, self.names)[: len(self.words)]
         gold, best = (None if each is None else tree_column(each) for each in (self.gold, self.best))
         log_count = self.log_count()
-        count = count_text(log_count, "trees")
-        if len({(head, place) for place, each in enumerate(allowed) for head, _ in each}) > MOST_ARCS:
-            svg = self._table("heads", count)
-        else:
-            svg = tree_chart_svg(
-                self.words, allowed, gold=gold, best=best, log_count=log_count, upos=self.upos
-            )
-        text = tree_chart_text(self.words, allowed, gold, best)
-        return Drawing(svg, f"{text}\n{count}", is_right_to_left(self.words))
+        count, heads = count_text(log_count, "trees"), ["ROOT", *self.words]
 
-    def _chain_drawing(self) -> Drawing:
+        def spell(candidate: Candidate) -> str:
+            return f"{candidate[1]}({isolated(heads[candidate[0]])})"
+
+        lines = [*_chart_lines(self.words, allowed, gold, best, spell), count]
+        if sum(len({head for head, _ in candidates}) for candidates in allowed) > MOST_ARCS:
+            return self._table("heads", count), lines
+        marks = {"gold": gold, "best": best}
+        return tree_chart_svg(self.words, allowed, **marks, log_count=log_count, upos=self.upos), lines
+
+    def _draw_chains(self) -> tuple[str, list[str]]:
         tags, pairs = chain_candidates(self.kept, self.names, len(self.words))
         gold, best = (None if each is None else chain_column(each) for each in (self.gold, self.best))
         log_count = self.log_count()
         count = count_text(log_count, "tag sequences")
+        lines = [*_chart_lines(self.words, [sorted(each) for each in tags], gold, best, str), count]
         if sum(map(len, pairs)) > MOST_PAIRS:
-            svg = self._table("tags", count)
-        else:
-            svg = chain_chart_svg(self.words, pairs, tags=tags, gold=gold, best=best, log_count=log_count)
-        text = chain_chart_text(self.words, tags, gold, best)
-        return Drawing(svg, f"{text}\n{count}", is_right_to_left(self.words))
+            return self._table("tags", count), lines
+        marks = {"gold": gold, "best": best}
+        return chain_chart_svg(self.words, pairs, tags=tags, **marks, log_count=log_count), lines
 
-    def _table(self, what: str, count: str) -> str:
-        shares = torch.zeros_like(self.kept, dtype=torch.float64) if self.pooled is None else self.pooled
-        return opinion_svg(
+    def _table(self, noun: str, count: str) -> str:
+        zeros = torch.zeros_like(self.kept, dtype=torch.float64)
+        return distribution_svg(
             self.space,
             self.names,
-            shares,
+            zeros if self.pooled is None else self.pooled,
             self.words,
             kept=self.kept,
             gold=self.gold,
-            caption=f"Allowed {what} are framed. The chart holds {count}.",
-            title=f"Chart of allowed {what}: {' '.join(self.words)}",
+            caption=f"Allowed {noun} are framed. The chart holds {count}.",
+            title=f"Chart of allowed {noun}: {' '.join(self.words)}",
         )
 
 
-def tree_chart_text(
+def _chart_lines(
     words: Sequence[str],
-    allowed: Sequence[Sequence[Candidate]],
-    gold: Sequence[Candidate] | None = None,
-    best: Sequence[Candidate] | None = None,
-) -> str:
-    """Write a chart of trees, a line a word: allowed labels and heads, gold starred, best in brackets."""
-    names = ["ROOT", *words]
-    rows = []
-    for place, candidates in enumerate(allowed):
-        right = None if gold is None else gold[place]
-        chosen = None if best is None else best[place]
-        shown = [
-            _marked(f"{label}({isolated(names[head])})", (head, label) == right, (head, label) == chosen)
-            for head, label in candidates
-        ]
-        rows.append(
-            _row(
-                place,
-                words[place],
-                shown,
-                None if right is None or right in candidates else f"{right[1]}({isolated(names[right[0]])})",
-            )
-        )
-    return "\n".join(rows)
-
-
-def chain_chart_text(
-    words: Sequence[str],
-    tags: Sequence[set[str]],
-    gold: Sequence[str] | None = None,
-    best: Sequence[str] | None = None,
-) -> str:
-    """Write a chart of tag sequences, a line a word: allowed tags, gold starred, best in brackets."""
-    rows = []
-    for place, allowed in enumerate(tags):
-        right = None if gold is None else gold[place]
-        shown = [
-            _marked(tag, tag == right, best is not None and tag == best[place]) for tag in sorted(allowed)
-        ]
-        rows.append(_row(place, words[place], shown, None if right in allowed else right))
-    return "\n".join(rows)
-
-
-def _marked(text: str, is_gold: bool, is_best: bool) -> str:
-    marked = f"{STAR.strip()}{text}" if is_gold else text
-    return f"[{marked}]" if is_best else marked
-
-
-def _row(place: int, word: str, shown: Sequence[str], missing: str | None) -> str:
-    lost = [] if missing is None else [f"(not allowed: {STAR.strip()}{missing})"]
-    return f"{place + 1} {isolated(word)}: {' '.join([*shown, *lost])}"
+    allowed: Sequence[Collection[Item]],
+    gold: Sequence[Item] | None,
+    best: Sequence[Item] | None,
+    spell: Callable[[Item], str],
+) -> list[str]:
+    """Write the allowed candidates of each word on a line, gold starred, best in brackets."""
+    star, lines = STAR.strip(), []
+    for index, (word, candidates) in enumerate(zip(words, allowed, strict=True)):
+        right = None if gold is None else gold[index]
+        entries = []
+        for each in candidates:
+            entry = star + spell(each) if each == right else spell(each)
+            entries.append(f"[{entry}]" if best is not None and each == best[index] else entry)
+        if right is not None and right not in candidates:
+            entries.append(f"(not allowed: {star}{spell(right)})")
+        lines.append(f"{index + 1} {isolated(word)}: {' '.join(entries)}")
+    return lines

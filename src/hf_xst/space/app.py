@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from hf_xst.data import ConlluSentence, read_conllu
-from hf_xst.drawing.script import is_right_to_left
+from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.extras import import_optional
 from hf_xst.space.backend import TITLES, Backend
 from hf_xst.space.sentences import typed_sentence, uploaded_sentences

@@ -10,10 +10,10 @@ from typing import Any
 
 from hf_xst.data import ConlluSentence
 from hf_xst.drawing import ChartView, Drawing
+from hf_xst.drawing.arcs import arc_diagram
+from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.drawing.notebook import scrolling
-from hf_xst.drawing.opinions import opinion_svg
-from hf_xst.drawing.script import is_right_to_left
-from hf_xst.drawing.svg import arc_diagram
+from hf_xst.drawing.tables import distribution_svg
 from hf_xst.drawing.text import isolated
 from hf_xst.space.sentences import gold_of, upos_of
 from hf_xst.space.steps import Reading, Steps, TaskModels, steps
@@ -137,7 +137,7 @@ def _table(
 ) -> str:
     words = reading.row["words"]
     kept = None if found is None else found.kept
-    svg = opinion_svg(reading.space, reading.names, shares, words, kept=kept, gold=gold, title=title)
+    svg = distribution_svg(reading.space, reading.names, shares, words, kept=kept, gold=gold, title=title)
     return scrolling(svg, is_right_to_left(words))
 
 
