@@ -48,8 +48,8 @@ def test_new_rows_are_trained_and_frozen_ones_stay_frozen(make: type) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["new", "VERB"], "has labels VERB already"),
-        (["</s>"], "has labels </s>"),
+        (["new", "VERB"], "already has the labels VERB"),
+        (["</s>"], "already has the labels </s>"),
         (["new", "new"], "more than once"),
     ],
 )

@@ -92,12 +92,12 @@ def test_ready_word_states_take_the_place_of_words() -> None:
     [
         ({"words": ["the", "dog"]}, "'the'; expected a list of words"),
         ({"words": [["the"], []]}, "sentence 1 has no words"),
-        ({"words": [["the"]]}, "reads coarse tags"),
-        ({"words": [["the"]], "upos": [["DET", "DET"]]}, "2 coarse tags for 1 words"),
-        ({"words": [["the"]], "upos": []}, "coarse tags of 0 sentences for 1"),
-        ({}, "give words"),
-        ({"lengths": torch.tensor([1])}, "give words"),
-        ({"lengths": torch.tensor([1]), "word_ids": torch.tensor([[2]])}, "give upos or upos_ids"),
+        ({"words": [["the"]]}, "reads UPOS tags"),
+        ({"words": [["the"]], "upos": [["DET", "DET"]]}, "2 UPOS tags for 1 words"),
+        ({"words": [["the"]], "upos": []}, "UPOS tags of 0 sentences for 1"),
+        ({}, "pass words"),
+        ({"lengths": torch.tensor([1])}, "pass words"),
+        ({"lengths": torch.tensor([1]), "word_ids": torch.tensor([[2]])}, "pass upos or upos_ids"),
     ],
 )
 def test_errors_teach(arguments: dict[str, object], message: str) -> None:
@@ -123,5 +123,5 @@ def test_settings_come_from_rows() -> None:
 
 
 def test_a_model_without_labels_is_refused() -> None:
-    with pytest.raises(ValueError, match="names no labels"):
+    with pytest.raises(ValueError, match="has no labels"):
         BiaffineParser(BiaffineParserConfig(upos_names=["X"]))

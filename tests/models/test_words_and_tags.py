@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from helpers.tiny_models import ROWS, SENTENCES, TAGS, UPOS, WORDS, loud, parser, tagger, word_vectors
-from hf_xst.models.coarse_tags import CoarseTags
 from hf_xst.models.encoders import WordEncoder
+from hf_xst.models.upos import UposEmbeddings
 from hf_xst.models.words import VectorTable
 
 
@@ -73,7 +73,7 @@ def test_the_unknown_word_and_the_specials_are_learned() -> None:
 
 
 def test_coarse_tags_are_embedded_with_special_ones_around() -> None:
-    tags = CoarseTags(TAGS, 3, dropout=0.0)
+    tags = UposEmbeddings(TAGS, 3, dropout=0.0)
     ids = tags.featurise(ROWS)
     assert ids.tolist() == [[2, 3, 4, 2, 3], [3, 0, 0, 0, 0], [2, 3, 0, 0, 0]]  # PUNCT is unknown
     got = tags(ids, torch.tensor([5, 1, 3]), 1, 1)
@@ -84,7 +84,7 @@ def test_coarse_tags_are_embedded_with_special_ones_around() -> None:
 
 
 def test_tag_dropout_gives_the_unknown_tag_in_training_alone() -> None:
-    tags = CoarseTags(TAGS, 3, dropout=0.5)
+    tags = UposEmbeddings(TAGS, 3, dropout=0.5)
     ids, lengths = torch.full((20, 50), 3), torch.full((20,), 50)
     got = tags.train()(ids, lengths, 1, 0)
     dropped = (got[:, 1:] == tags.embeddings.weight[0]).all(-1)
@@ -103,7 +103,7 @@ def test_unknown_tags_are_no_noise_where_nothing_trains_them() -> None:
 @pytest.mark.parametrize("upos", [None, ["_", "_"]])
 def test_a_sentence_without_tags_needs_a_model_that_has_seen_such(upos: list[str] | None) -> None:
     row = {"sent_id": "x7", "words": ["the", "dog"], "upos": upos}
-    with pytest.raises(ValueError, match=r"sentence x7: .* coarse tags .* tag it first"):
+    with pytest.raises(ValueError, match=r"sentence x7: .* UPOS tags .* tag it first"):
         parser().predict([row])
     model = loud(parser(upos_dropout=0.2))
     unknown = {**row, "upos": ["NEW", "NEW"]}

@@ -1,61 +1,38 @@
-"""What the parser and the tagger share: words in, scores of a structure out."""
+"""The base class of all structured models: words in, scores of structures out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils.generic import ModelOutput
 
-from hf_xst.models.coarse_tags import CoarseTags
 from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.labelled import Labelled, Row
+from hf_xst.models.upos import UposEmbeddings
 from hf_xst.models.word_model import WordModel
 from hf_xst.structures.base import Structure
 
-__all__ = ["Row", "StructuredModel", "StructuredOutput", "register"]
-
-
+Row = Mapping[str, Any]
+Columns = dict[str, list[Any]]
 Readable = dict[str, list[list[str]]]
-
-
-class ReadableCandidates:
-    """Spells candidates out for people; a model class whose groups are no words has its own way."""
-
-    @classmethod
-    def readable_candidates(
-        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
-    ) -> Readable:
-        """Spell one sentence's allowed candidates out, in columns with a list of strings for each word.
-
-        Args:
-            words: the N words.
-            allowed: for each group the candidates that it may have.
-            names: the alphabet of the candidates.
-
-        Returns:
-            Columns by name; the same ones for every sentence, be it empty.
-        """
-        spelled = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
-        return {"allowed_labels": spelled}
+_BLANK = "_"
 
 
 @dataclass
 class StructuredOutput(ModelOutput):
-    """What a structured model returns.
+    """Output of a structured model.
 
     Args:
         loss: scalar, `losses.sum() / units.sum()`; only with labels.
-        scores: the structure's scores in the shape of the contract (see the structure's class), at least in
-            float32.
+        scores: scores as the structure's class takes them, at least in float32.
         lengths: (B,) words of each sentence.
         losses: (B,) supervised loss of each sentence in nats, summed over its units.
-        units: (B,) how many units (words or sentences) each loss counts.
+        units: (B,) number of units (words or sentences) that each loss sums over.
     """
 
     loss: Tensor | None = None
@@ -65,50 +42,126 @@ class StructuredOutput(ModelOutput):
     units: Tensor | None = None
 
 
-class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ignore[no-untyped-call, unused-ignore]
+class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-ignore]
     """A model whose output is a distribution over structures of a sentence.
 
-    A subclass names its special words, turns states into scores, and translates between best structures,
-    gold rows and predicted columns. Everything else is here; words, encoders and files are in `WordModel`.
+    A subclass defines its special words, turns states into scores, and translates between best structures,
+    gold rows and predicted columns. `WordModel` holds words, encoders and files.
     """
 
     structure: ClassVar[type[Structure]]
+    label_column: ClassVar[str]
+    """The column of gold rows that holds the labels, unless the configuration names another."""
+    special_names: ClassVar[tuple[str, ...]] = ()
+    """Labels that every model of the class has beside its own, such as sentence boundaries."""
     added_groups: ClassVar[tuple[int, int]] = (0, 0)
-    """How many groups, at a sentence's start and end, only tie its words to special ones."""
+    """Number of groups, at a sentence's start and end, that only tie its words to special words."""
     annotation_column: ClassVar[str] = "upos"
     """The column that a model may read beside the words, and that another model can predict for it."""
-    whole: ClassVar[str] = "structure"
-    """What a sentence's structure is called where its log-probability is told."""
+    structure_name: ClassVar[str] = "structure"
+    """Name of a sentence's structure in outputs, as in `tree_log_prob`."""
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)
         if not config.labels:
             raise ValueError(
-                "the configuration names no labels; give labels=[...] in the order of the output rows"
+                "the configuration has no labels; set labels=[...] in the order of the output rows"
             )
+        # The attribute's name is part of the names of saved tensors.
         self.coarse_tags = (
-            CoarseTags(config.upos_names, config.upos_size, config.upos_dropout) if config.uses_upos else None
+            UposEmbeddings(config.upos_names, config.upos_size, config.upos_dropout)
+            if config.uses_upos
+            else None
         )
 
     def post_init(self) -> None:
-        """Initialise what was not; see `PreTrainedModel.post_init`."""
+        """Initialise missing weights; see `PreTrainedModel.post_init`."""
         super().post_init()  # type: ignore[no-untyped-call, unused-ignore]
         if self.coarse_tags is not None:
-            self.coarse_tags.quieten()
+            self.coarse_tags.zero_untrained()
 
-    def check_reads(self, other: StructuredModel) -> None:
-        """See that this model knows what another one writes into a column that it reads.
+    # -- labels ---------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names along the structure's label axes, special labels last."""
+        return [*self.config.labels, *self.special_names]
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of labels that mark spans, if any."""
+        return None
+
+    @property
+    def label_settings(self) -> dict[str, Any]:
+        """Fields of the configuration that define the labels; stored with charts, to build models from."""
+        return {}
+
+    @property
+    @abstractmethod
+    def main_metric(self) -> str:
+        """Name of the score that selects checkpoints."""
+
+    @abstractmethod
+    def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
+        """Return the parameters that have rows for labels: module, attribute, and their label axes."""
+
+    @torch.no_grad()
+    def add_labels(self, names: Sequence[str]) -> None:
+        """Add randomly initialised output rows for further labels, after the present labels.
 
         Raises:
-            ValueError: it knows none of the other's labels.
+            ValueError: the model already has one of the labels, or one is given twice.
         """
-        known, given = self.config.upos_names or [], other.config.labels or []
+        known = sorted(set(names) & set(self.names))
+        if known:
+            raise ValueError(f"the model already has the labels {', '.join(known)}")
+        present = len(self.config.labels)
+        self.config.set_labels([*self.config.labels, *names])
+        for module, attribute, axes in self.label_parameters():
+            old = module.get_parameter(attribute)
+            value = old.detach()
+            for axis in axes:
+                before, after = value.tensor_split([present], dim=axis)
+                shape = [*value.shape]
+                shape[axis] = len(names)
+                value = torch.cat([before, value.new_empty(shape).normal_(std=0.02), after], dim=axis)
+            module.register_parameter(attribute, nn.Parameter(value, requires_grad=old.requires_grad))
+            if isinstance(module, nn.Linear):
+                module.out_features = module.weight.shape[0]
+
+    @classmethod
+    def settings_from_rows(
+        cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
+    ) -> dict[str, Any]:
+        """Collect the configuration fields that follow from gold rows.
+
+        Args:
+            rows: prepared rows with gold; the blank `_` is not a name.
+            column: the column of labels; defaults to `label_column`.
+            scheme: the scheme of the labels, for classes that support one.
+
+        Returns:
+            `labels`, `upos_names` and, where no word has a UPOS tag, `uses_upos` (false).
+        """
+        labels: set[str] = set()
+        upos: set[str] = set()
+        for row in rows:
+            labels.update(row[column or cls.label_column])
+            upos.update(row.get("upos") or ())
+        names = sorted(upos - {_BLANK})
+        settings: dict[str, Any] = {"labels": sorted(labels - {_BLANK}), "upos_names": names}
+        return settings if names else settings | {"uses_upos": False}
+
+    def check_reads(self, other: StructuredModel) -> None:
+        """Raise ValueError if another model predicts a column that this one reads, in unknown labels only."""
+        known, predicted = self.config.upos_names or [], other.config.labels or []
         if self.coarse_tags is None or self.annotation_column not in other.columns:
             return
-        if set(known).isdisjoint(given):
+        if set(known).isdisjoint(predicted):
             raise ValueError(
-                f"the tagger's tags ({', '.join(given[:5])} ...) are none of those that the model knows "
-                f"({', '.join(known[:5])} ...): a tagger of its coarse tags is needed"
+                f"the model knows none of the tagger's tags ({', '.join(predicted[:5])} ...), only "
+                f"{', '.join(known[:5])} ...; use a tagger of the model's UPOS tags"
             )
 
     # -- computation ----------------------------------------------------------------------------------
@@ -117,14 +170,14 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
         """Turn prepared rows into input tensors on the CPU.
 
         Args:
-            rows: B mappings with `words` (list of str) and, where the model uses them, `upos`.
-            words: also look the words up; false where ready `word_states` are given to `forward`.
+            rows: B mappings with `words` (list of str) and, if the model uses them, `upos`.
+            words: whether to look the words up; false if `forward` gets `word_states`.
 
         Returns:
-            `lengths` (B,), the word source's tensors, and `upos_ids` (B, N) where the model uses them.
+            `lengths` (B,), the tensors of the word source, and `upos_ids` (B, N) if the model uses them.
 
         Raises:
-            ValueError: a sentence is no list of words, or has none, or lacks coarse tags that are needed.
+            ValueError: a sentence is not a list of words, is empty, or lacks required UPOS tags.
         """
         for index, row in enumerate(rows):
             if isinstance(row["words"], str):
@@ -158,38 +211,35 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
 
         Args:
             lengths: (B,) words of each sentence; with `words` it follows from them.
-            words: B lists of words, instead of the tensors that `featurise` makes of them.
-            upos: B lists of coarse tags, beside `words`, where the model uses them.
-            word_ids: (B, N) of encoder A.
-            input_ids: (W, P) of encoder B, like the two following.
+            words: B lists of words, instead of the tensors returned by `featurise`.
+            upos: B lists of UPOS tags, with `words`, if the model uses them.
+            word_ids: (B, N), encoder A only.
+            input_ids: (W, P), encoder B only, like the next two.
             attention_mask: (W, P).
             piece_slots: (W, P).
-            word_states: (B, N, D), ready states of the words in place of the encoder's input.
-            upos_ids: (B, N) indices of the coarse tags.
-            labels: what `encode_gold` gives; -1 where there is none. With it the loss is computed.
-
-        Returns:
-            The scores, and with labels the supervised loss.
+            word_states: (B, N, D) cached word embeddings, which replace the encoder's input.
+            upos_ids: (B, N) indices of the UPOS tags.
+            labels: gold as returned by `encode_gold`, -1 where unknown; if given, the loss is computed.
 
         Raises:
-            ValueError: some of the input is missing.
+            ValueError: part of the input is missing.
         """
-        given = {
+        tensors = {
             "word_ids": word_ids,
             "input_ids": input_ids,
             "attention_mask": attention_mask,
             "piece_slots": piece_slots,
         }
-        features = {key: value for key, value in given.items() if value is not None}
+        features = {key: value for key, value in tensors.items() if value is not None}
         if words is not None:
             features = self._features_of(words, upos, look_up=word_states is None)
             lengths, upos_ids = features.pop("lengths"), features.pop("upos_ids", None)
         if lengths is None or (word_states is None and not features):
             raise ValueError(
-                "give words (a list of lists), or lengths and the other tensors that featurise() makes of "
-                "them, or lengths and word_states"
+                "pass words (a list of lists), or lengths and the other tensors that featurise() returns, or "
+                "lengths and word_states"
             )
-        tags = self._coarse_tag_states(upos_ids, lengths)
+        tags = self._upos_embeddings(upos_ids, lengths)
         states = self.encoder(lengths, features, extra=tags, word_states=word_states)
         output = StructuredOutput(scores=self.scores(states, lengths), lengths=lengths)
         if labels is not None:
@@ -202,18 +252,20 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
     ) -> dict[str, Tensor]:
         tags: Sequence[Any] = [None] * len(words) if upos is None else upos
         if len(tags) != len(words):
-            raise ValueError(f"found coarse tags of {len(tags)} sentences for {len(words)} sentences")
+            raise ValueError(f"found UPOS tags of {len(tags)} sentences for {len(words)} sentences")
         rows = [{"words": row, "upos": row_tags} for row, row_tags in zip(words, tags, strict=True)]
-        features = self.featurise(rows, words=look_up)
+        return self._to_device(self.featurise(rows, words=look_up))
+
+    def _to_device(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {key: value.to(self.device) for key, value in features.items()}
 
-    def _coarse_tag_states(self, upos_ids: Tensor | None, lengths: Tensor) -> Tensor | None:
+    def _upos_embeddings(self, upos_ids: Tensor | None, lengths: Tensor) -> Tensor | None:
         if self.coarse_tags is None:
             return None
         if upos_ids is None:
-            raise ValueError("this model reads coarse tags (UPOS) beside the words: give upos or upos_ids")
-        states: Tensor = self.coarse_tags(upos_ids, lengths, self.leading, self.trailing)
-        return states
+            raise ValueError("this model reads UPOS tags: pass upos or upos_ids")
+        embeddings: Tensor = self.coarse_tags(upos_ids, lengths, self.leading, self.trailing)
+        return embeddings
 
     @abstractmethod
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
@@ -225,25 +277,24 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
 
     @abstractmethod
     def units(self, labels: Tensor) -> Tensor:
-        """Return how many units (words or whole sentences) each sentence's loss is a sum over: (B,)."""
+        """Return the number of units (words or sentences) that each sentence's loss sums over: (B,)."""
 
     @abstractmethod
     def distribution(self, output: StructuredOutput) -> Structure:
-        """Return the distribution over structures that an output describes."""
+        """Return the distribution over structures that an output defines."""
 
     @torch.no_grad()
-    def predict(self, rows: Sequence[Row]) -> list[dict[str, list[Any]]]:
+    def predict(self, rows: Sequence[Row]) -> list[Columns]:
         """Return the best structure of each prepared row as columns, `{"head": [2, 0], "deprel": [...]}`.
 
-        All rows are one batch; `hf_xst.training.inference.predict_rows` cuts long lists into batches.
+        All rows form one batch; for long lists use `hf_xst.models.running.predict_rows`.
         """
         if not rows:
             return []
         was_training = self.training
         self.train(False)
         try:
-            features = {key: value.to(self.device) for key, value in self.featurise(rows).items()}
-            output = self(**features)
+            output = self(**self._to_device(self.featurise(rows)))
         finally:
             self.train(was_training)
         return self.decode(self.distribution(output).best(), output.lengths)
@@ -261,46 +312,61 @@ class StructuredModel(WordModel, Labelled, ReadableCandidates, ABC):  # type: ig
         """Columns of a prepared row that this model predicts."""
 
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Say by name what candidates claim about their word, so that it can be given a probability.
+        """Split candidates into the properties that they predict for their word, such as head and label.
 
-        Group i of a sentence is its i-th word's, and the probability of a claim is the mass of the candidates
-        that make it.
+        Group i of a sentence belongs to its i-th word. The probability of a property's value is the mass of
+        the candidates with that value.
 
         Args:
             candidates: any shape, indices of candidates.
 
         Returns:
-            A tensor of this shape for each part of a claim: equal numbers are equal claims.
+            For each property a tensor of the same shape, equal numbers for equal values.
         """
         return {"label": candidates}
 
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """Write one sentence's allowed candidates as columns of text, with a list of strings for each word.
+
+        Args:
+            words: the N words.
+            allowed: the allowed candidates of each group.
+            names: the labels of the candidates.
+
+        Returns:
+            Columns by name; the same names for every sentence, even an empty one.
+        """
+        labels = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
+        return {"allowed_labels": labels}
+
     @abstractmethod
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Turn gold columns into `labels`; -1 for padding and for names that are unknown.
+        """Turn gold columns into `labels`; -1 for padding and unknown names.
 
         Args:
             rows: B prepared rows with this model's `columns`.
-            names: an alphabet in place of the model's own.
+            names: label names; defaults to the model's own.
         """
 
     @abstractmethod
     def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Any:
-        """Turn `labels` into the form in which the structure's `best()` returns a structure."""
+        """Turn `labels` into the form of the structure's `best()`."""
 
     @abstractmethod
-    def decode(
-        self, best: Any, lengths: Tensor, names: Sequence[str] | None = None
-    ) -> list[dict[str, list[Any]]]:
-        """Turn `best()` of a batch into this model's columns, one mapping a sentence.
+    def decode(self, best: Any, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
+        """Turn the `best()` of a batch into this model's columns, one mapping per sentence.
 
         Args:
-            best: what the structure's `best()` returned.
+            best: the structure's `best()`.
             lengths: (B,) words of each sentence.
-            names: the alphabet of `best` where it is not the model's own.
+            names: label names of `best`; defaults to the model's own.
         """
 
 
 def register(config: type[StructuredConfig], model: type[StructuredModel]) -> None:
-    """Make `AutoConfig` and `AutoModel` know a structured model; harmless when done twice."""
+    """Register a structured model with `AutoConfig` and `AutoModel`; may be called twice."""
     AutoConfig.register(config.model_type, config, exist_ok=True)
     AutoModel.register(config, model, exist_ok=True)

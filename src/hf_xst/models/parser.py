@@ -80,7 +80,7 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
     leading, trailing = 1, 0
     label_column = "deprel"
     main_metric = "las"
-    whole = "tree"
+    structure_name = "tree"
 
     def __init__(self, config: BiaffineParserConfig) -> None:
         super().__init__(config)

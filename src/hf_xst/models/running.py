@@ -1,4 +1,4 @@
-"""Running models over sentences: batches of like length, results in order, memory that does not grow."""
+"""Collate rows into batches, and run models over streams of sentences in batches of similar length."""
 
 from __future__ import annotations
 
@@ -7,37 +7,74 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
-from hf_xst.models.cached_states import WordStates
-from hf_xst.models.collation import Collator
+from hf_xst.models.cached_embeddings import EmbeddingSource
 from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
 
 Result = TypeVar("Result")
-# Sentences that are sorted by length at a time; results wait in memory for at most so many.
 WINDOW = 2048
+"""Sentences that are sorted by length together; at most as many results wait in memory."""
 BATCH_WORDS = 2000
-# On a GPU small batches spend their time on starting its work.
 GPU_BATCH_WORDS = 8000
-# Entries of the largest tensor of a batch (words squared a sentence, before labels) for each of its words.
-PAIRS_OF_A_WORD = 60
+"""Small batches leave a GPU idle."""
+PAIRS_PER_WORD = 60
+"""Bound on the pairs of words of a batch (the size of its largest tensor, before labels), for each word."""
+FILLER = "filler"
+"""Column that is true for rows that only pad the last batch; they get weight 0."""
+
+
+class Collator:
+    """Turn rows into the arguments of `model.forward` and the weights of the loss.
+
+    Args:
+        model: the model that receives the batch.
+        embeddings: cached embeddings of a frozen encoder; if given, words are not encoded again.
+        gold: add `labels` and `units` if the rows have the model's gold columns.
+    """
+
+    def __init__(
+        self, model: StructuredModel, embeddings: EmbeddingSource | None = None, *, gold: bool = True
+    ) -> None:
+        self.model, self.embeddings, self.gold = model, embeddings, gold
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a training row must have."""
+        return ("words", *self.model.columns) if self.gold else ("words",)
+
+    def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return `lengths` (B,), the word tensors and, with gold, `labels` (B, N, ...) and `units` (B,)."""
+        batch: dict[str, Any] = self.model.featurise(rows, words=self.embeddings is None)
+        if self.embeddings is not None:
+            batch["word_states"] = self.embeddings.batch([row["words"] for row in rows])
+        if self.gold and all(column in rows[0] for column in self.model.columns):
+            batch["labels"] = self.model.encode_gold(rows)
+            batch["units"] = self.model.units(batch["labels"]) * row_units(rows)
+        return batch
+
+
+def row_units(rows: Sequence[Row]) -> Tensor:
+    """Return the weight of each row, 0 for fillers: (B,)."""
+    return torch.tensor([0 if row.get(FILLER, False) else 1 for row in rows])
 
 
 def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> Iterator[list[int]]:
-    """Cut sentences into batches of like length.
+    """Group sentences into batches of similar length.
 
     Args:
         lengths: words of each sentence.
-        batch_words: words of a batch, padding included; pairs of words are limited in proportion, so that
-            long sentences come in small batches.
+        batch_words: words of a batch, padding included. Pairs of words are limited in proportion, so long
+            sentences come in smaller batches.
 
     Yields:
-        Indices of a batch's sentences, longest sentences first; each index once.
+        Indices of the sentences of a batch, longest sentences first; each index once.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     start = 0
     while start < len(order):
         longest = max(1, lengths[order[start]])
-        size = max(1, min(batch_words // longest, PAIRS_OF_A_WORD * batch_words // longest**2))
+        size = max(1, min(batch_words // longest, PAIRS_PER_WORD * batch_words // longest**2))
         yield order[start : start + size]
         start += size
 
@@ -48,11 +85,11 @@ def in_batches(
     batch_words: int = BATCH_WORDS,
     window: int = WINDOW,
 ) -> Iterator[Result]:
-    """Apply `run` to batches of like length and give its results in the order of the rows.
+    """Apply `run` to batches of similar length and yield its results in the order of the rows.
 
     Args:
-        rows: sentences, read as they are needed.
-        run: takes the rows of a batch, returns one result a row.
+        rows: sentences, read lazily.
+        run: function from the rows of a batch to one result per row.
         batch_words: see `length_batches`.
         window: rows read ahead.
     """
@@ -66,11 +103,11 @@ def in_batches(
 
 @torch.no_grad()
 def run_rows(
-    model: StructuredModel, rows: Sequence[Row], states: WordStates | None = None
+    model: StructuredModel, rows: Sequence[Row], embeddings: EmbeddingSource | None = None
 ) -> StructuredOutput:
     """Run a model in evaluation mode on one batch of rows, without gold."""
     model.train(False)
-    batch = Collator(model, states, gold=False)(rows)
+    batch = Collator(model, embeddings, gold=False)(rows)
     output: StructuredOutput = model(**{key: value.to(model.device) for key, value in batch.items()})
     return output
 
@@ -80,19 +117,19 @@ def predict_rows(
     rows: Iterable[Row],
     *,
     batch_words: int = BATCH_WORDS,
-    states: WordStates | None = None,
+    embeddings: EmbeddingSource | None = None,
 ) -> Iterator[dict[str, list[Any]]]:
-    """Give each row's best structure as the model's columns, in order.
+    """Yield the best structure of each row as the model's columns, in order.
 
     Args:
-        model: a structured model.
+        model: the model.
         rows: prepared rows; memory does not grow with their number.
         batch_words: see `length_batches`.
-        states: ready states of a frozen encoder.
+        embeddings: cached embeddings of a frozen encoder.
     """
 
     def run(batch: list[Row]) -> list[dict[str, list[Any]]]:
-        output = run_rows(model, batch, states)
+        output = run_rows(model, batch, embeddings)
         assert output.lengths is not None
         return model.decode(model.distribution(output).best(), output.lengths)
 

@@ -30,7 +30,7 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     leading, trailing = 1, 1
     label_column = "upos"
     special_names = BOUNDARIES
-    whole = "tags"
+    structure_name = "tags"
     added_groups = (1, 1)
 
     def __init__(self, config: CrfTaggerConfig) -> None:

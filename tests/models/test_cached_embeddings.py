@@ -1,17 +1,17 @@
-"""States of a frozen encoder: the same numbers, computed once."""
+"""Cached embeddings of frozen encoders."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from helpers.small_models import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled
+from helpers.small_models import RELATIONS, UPOS, arguments, gold, model_of, unlabelled
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
 from hf_xst.charts.dataset import ChartSettings
-from hf_xst.models.cached_states import (
-    FrozenStates,
+from hf_xst.models.cached_embeddings import (
+    CachedEmbeddings,
     SharedEncoder,
-    encode,
+    encode_words,
     encoder_fingerprint,
     shared_encoders,
 )
@@ -33,40 +33,40 @@ def parser_over(bert, seed, **changes):
     return model
 
 
-def test_a_store_gives_back_what_the_encoder_gave(bert, tmp_path):
+def test_cached_embeddings_equal_the_encoder_output(bert, tmp_path):
     model = parser_over(bert, 1)
-    states = FrozenStates.of(model)
+    cache = CachedEmbeddings.empty_for(model)
     sentences = [list(words) for words in ROWS["words"]]
-    states.add(model, sentences, batch_words=6)
-    states.add(model, sentences[:1])
-    assert len(states) == 4
-    found, expected = states.batch(sentences), encode(model, sentences)
+    cache.add(model, sentences, batch_words=6)
+    cache.add(model, sentences[:1])
+    assert len(cache) == 4
+    found, expected = cache.batch(sentences), encode_words(model, sentences)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
     assert found.dtype == torch.float32
     assert (found[2, 1:] == 0).all()
-    states.save(tmp_path)
-    again = FrozenStates.load(tmp_path)
+    cache.save(tmp_path)
+    again = CachedEmbeddings.load(tmp_path)
     assert again.fingerprint == encoder_fingerprint(model)
     assert torch.equal(again.batch(sentences), found)
-    with pytest.raises(KeyError, match="no states are kept for the sentence 'new words'"):
-        states.batch([["new", "words"]])
+    with pytest.raises(KeyError, match="no cached embeddings for the sentence 'new words'"):
+        cache.batch([["new", "words"]])
 
 
-def test_training_from_the_store_follows_training_from_words(bert, tmp_path):
+def test_training_on_cached_embeddings_has_the_same_losses(bert, tmp_path):
     rows = gold((2, 5, 1, 3))
-    found = []
-    for keep in (False, True):
+    losses = []
+    for is_cached in (False, True):
         model = parser_over(bert, 1)
-        states = FrozenStates.of(model) if keep else None
-        if states is not None:
-            states.add(model, rows["words"])
-        trainer = SupervisedTrainer(model, arguments(tmp_path, 2), rows, eval_dataset=rows, states=states)
+        cache = CachedEmbeddings.empty_for(model) if is_cached else None
+        if cache is not None:
+            cache.add(model, rows["words"])
+        trainer = SupervisedTrainer(model, arguments(tmp_path, 2), rows, eval_dataset=rows, states=cache)
         trainer.train()
-        found.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
-    assert found[0] == pytest.approx(found[1], rel=1e-2)
+        losses.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
 
 
-def test_sources_over_one_encoder_run_it_once_a_batch_and_keep_nothing(bert, monkeypatch):
+def test_sources_with_equal_encoders_encode_each_batch_once(bert, monkeypatch):
     models = {"first": parser_over(bert, 1), "second": parser_over(bert, 2), "vectors": model_of("parser")}
     shared = shared_encoders(models)
     assert set(shared) == {"first", "second"}
@@ -88,43 +88,40 @@ def test_sources_over_one_encoder_run_it_once_a_batch_and_keep_nothing(bert, mon
     alone = SourcePool(models, models["first"].names, {})
     for mine, other in zip(together, alone.distributions(rows), strict=True):
         torch.testing.assert_close(mine, other.scores)
-    made = ChartMaker(pool, ChartSettings())(rows)
-    assert made == ChartMaker(alone, ChartSettings())(rows)
+    assert ChartMaker(pool, ChartSettings())(rows) == ChartMaker(alone, ChartSettings())(rows)
 
 
-def test_an_encoder_of_ones_own_is_not_shared(bert):
+def test_different_or_trained_encoders_are_not_shared(bert):
     trained = parser_over(bert, 2, frozen_layers=1)
     assert shared_encoders({"one": parser_over(bert, 1), "other": trained}) == {}
-    assert FrozenStates.of(trained) is None
-    assert FrozenStates.of(model_of("parser")) is None
+    assert CachedEmbeddings.empty_for(trained) is None
+    assert CachedEmbeddings.empty_for(model_of("parser")) is None
     for model in (trained, model_of("parser")):
-        with pytest.raises(ValueError, match="wholly frozen pretrained encoder"):
+        with pytest.raises(ValueError, match="fully frozen encoder"):
             encoder_fingerprint(model)
     other = parser_over(bert, 2, piece_pooling="first")
     assert shared_encoders({"one": parser_over(bert, 1), "other": other}) == {}
 
 
-def test_a_store_for_several_sources_gives_their_predictions(bert):
+def test_predictions_from_cached_embeddings_are_unchanged(bert):
     models = {"first": parser_over(bert, 1), "second": parser_over(bert, 2)}
-    states = FrozenStates.kept(models["first"], ROWS["words"])
+    cache = CachedEmbeddings.compute(models["first"], ROWS["words"])
     for model in models.values():
-        kept = list(predict_rows(model, ROWS, states=states))
-        assert kept == list(predict_rows(model, ROWS))
+        assert list(predict_rows(model, ROWS, embeddings=cache)) == list(predict_rows(model, ROWS))
 
 
-def test_a_store_grows_in_its_folder(bert, tmp_path):
+def test_a_cache_folder_grows(bert, tmp_path):
     model, words = parser_over(bert, 1), list(ROWS["words"])
-    first = FrozenStates.kept(model, words[:2], tmp_path)
-    again = FrozenStates.kept(parser_over(bert, 2), words, tmp_path)
+    first = CachedEmbeddings.compute(model, words[:2], tmp_path)
+    again = CachedEmbeddings.compute(parser_over(bert, 2), words, tmp_path)
     assert (len(first), len(again)) == (2, len({tuple(each) for each in words}))
-    (place,) = tmp_path.iterdir()
-    assert len(FrozenStates.load(place)) == len(again)
-    assert FrozenStates.kept(model_of("parser"), words, tmp_path) is None
+    (folder,) = tmp_path.iterdir()
+    assert len(CachedEmbeddings.load(folder)) == len(again)
+    assert CachedEmbeddings.compute(model_of("parser"), words, tmp_path) is None
 
 
-def test_encoding_leaves_the_mode_of_the_model(bert):
+def test_encoding_keeps_the_training_mode(bert):
     model = parser_over(bert, 1)
-    assert WORDS
     for mode in (True, False):
         model.train(mode)
         SharedEncoder(model).batch([["w1", "w2"]])

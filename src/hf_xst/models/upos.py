@@ -1,4 +1,4 @@
-"""Coarse tags (UPOS) as part of a model's input."""
+"""Embed UPOS tags as part of a model's input."""
 
 from __future__ import annotations
 
@@ -13,44 +13,43 @@ _FIRST_NAMED = 2
 _BLANK = "_"
 
 
-class CoarseTags(nn.Module):
-    """Embeddings of named coarse tags, one for all unknown ones, and one for the special words.
+class UposEmbeddings(nn.Module):
+    """Embeddings of UPOS tags: row 0 for unknown tags, row 1 for special words, then the named tags.
 
     Args:
         names: the tags that have an embedding of their own.
         size: width E of an embedding.
-        dropout: rate at which a tag is replaced by the unknown one in training. Above 0 the unknown tag is
-            trained, and sentences without tags can be read.
+        dropout: rate at which a tag is replaced by the unknown tag in training. If positive, the unknown tag
+            is trained, and sentences without tags are accepted.
 
     Raises:
-        ValueError: no tag is named.
+        ValueError: `names` is empty.
     """
 
     def __init__(self, names: Sequence[str], size: int, dropout: float) -> None:
         super().__init__()
         if not names:
             raise ValueError(
-                "the model reads coarse tags (uses_upos=True) and the configuration names none; give "
-                "upos_names=[...], or uses_upos=False for a model that reads words alone"
+                "uses_upos=True requires upos_names=[...]; set uses_upos=False for a model of words only"
             )
         self.index_of = {name: index for index, name in enumerate(names, start=_FIRST_NAMED)}
         self.dropout = dropout
         self.embeddings = nn.Embedding(_FIRST_NAMED + len(names), size)
 
     @torch.no_grad()
-    def quieten(self) -> None:
-        """Put zeros in place of unknown tags, instead of noise, where no dropout trains them."""
+    def zero_untrained(self) -> None:
+        """Set the unknown tag's embedding to zero if no dropout trains it."""
         if self.dropout == 0:
             self.embeddings.weight[UNKNOWN].zero_()
 
     def featurise(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
-        """Return the tags' indices, (B, N), 0 for unknown ones and padding.
+        """Return the indices of the tags, (B, N), 0 for unknown tags and padding.
 
         Args:
             rows: B mappings with `words` and `upos`.
 
         Raises:
-            ValueError: a sentence has no tags and the model needs them, or not one for each word.
+            ValueError: a sentence has no tags although the model requires them, or a wrong number of tags.
         """
         ids = []
         for index, row in enumerate(rows):
@@ -58,14 +57,13 @@ class CoarseTags(nn.Module):
             if tags is None or all(tag == _BLANK for tag in tags):
                 if self.dropout == 0:
                     raise ValueError(
-                        f"sentence {name}: this model reads coarse tags (UPOS) beside the words and the "
-                        "sentence has none; tag it first (a tagger beside the model, --tagger, or the "
-                        "pipeline's tagger=), or train a model without them (uses_upos=False) or with "
+                        f"sentence {name}: this model reads UPOS tags and the sentence has none; tag it "
+                        "first (--tagger, or tagger= of the pipeline), or train a model with uses_upos=False or "
                         "upos_dropout"
                     )
                 tags = [_BLANK] * count
             if len(tags) != count:
-                raise ValueError(f"sentence {name}: found {len(tags)} coarse tags for {count} words")
+                raise ValueError(f"sentence {name}: found {len(tags)} UPOS tags for {count} words")
             ids.append(torch.tensor([self.index_of.get(tag, UNKNOWN) for tag in tags]))
         return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=UNKNOWN)
 

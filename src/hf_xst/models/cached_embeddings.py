@@ -1,0 +1,193 @@
+"""Cache the word embeddings of frozen encoders, so that each sentence is encoded once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from hf_xst.charts.dataset import words_hash
+from hf_xst.console import progress
+from hf_xst.files import atomic_path
+from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.numerics import tensors_digest
+
+EMBEDDINGS_FILE = "states.safetensors"
+
+
+class EmbeddingSource(Protocol):
+    """Anything that returns the word embeddings of a batch of sentences."""
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the embeddings of a batch, (B, N, D), zeros as padding."""
+
+
+def has_frozen_encoder(model: StructuredModel) -> bool:
+    """Return whether a model has a pretrained encoder of which no weight is trained."""
+    words = model.encoder.words
+    return isinstance(words, PretrainedWords) and words.is_frozen
+
+
+def encoder_fingerprint(model: StructuredModel) -> str:
+    """Hash a frozen encoder's weights and settings.
+
+    Raises:
+        ValueError: the model has no pretrained encoder, or trains part of it.
+    """
+    words = model.encoder.words
+    if not isinstance(words, PretrainedWords) or not words.is_frozen:
+        raise ValueError("only embeddings of a fully frozen encoder (frozen_layers=-1) can be cached")
+    return tensors_digest(words.model.state_dict(), f"{words.piece_pooling} {words.max_pieces}")
+
+
+@torch.no_grad()
+def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> Tensor:
+    """Run only a model's word encoder, in evaluation mode: (B, N, D) on the model's device."""
+    was_training = model.training
+    model.train(False)
+    lengths = torch.tensor([len(words) for words in sentences], device=model.device)
+    features = model.encoder.featurise(sentences)
+    embeddings: Tensor = model.encoder.words(
+        lengths, **{key: value.to(model.device) for key, value in features.items()}
+    )
+    model.train(was_training)
+    return embeddings
+
+
+class SharedEncoder:
+    """Embeddings of the latest batch, for all models that have the same frozen encoder.
+
+    Args:
+        model: any of these models.
+    """
+
+    def __init__(self, model: StructuredModel) -> None:
+        self._model = model
+        self._sentences: list[list[str]] = []
+        self._embeddings = torch.empty(0)
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the embeddings of a batch, (B, N, D); repeated calls with one batch encode it once."""
+        requested = [list(words) for words in sentences]
+        if requested != self._sentences:
+            self._embeddings, self._sentences = encode_words(self._model, requested), requested
+        return self._embeddings
+
+
+def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:
+    """Return a shared encoder for each model, by name, or nothing if no two frozen encoders are equal."""
+    encoders: dict[str, EmbeddingSource] = {}
+    by_model: dict[str, EmbeddingSource] = {}
+    for name, model in models.items():
+        if has_frozen_encoder(model):
+            by_model[name] = encoders.setdefault(encoder_fingerprint(model), SharedEncoder(model))
+    return by_model if len(encoders) < len(by_model) else {}
+
+
+class CachedEmbeddings:
+    """Word embeddings in half precision, one (N, D) tensor for each distinct sentence.
+
+    Args:
+        fingerprint: the encoder's, see `encoder_fingerprint`.
+    """
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self._embeddings: dict[str, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self._embeddings)
+
+    @classmethod
+    def empty_for(cls, model: StructuredModel) -> CachedEmbeddings | None:
+        """Return an empty cache for a model with a frozen encoder, None for other models."""
+        return cls(encoder_fingerprint(model)) if has_frozen_encoder(model) else None
+
+    @classmethod
+    def compute(
+        cls, model: StructuredModel, sentences: Iterable[Sequence[str]], folder: Path | None = None
+    ) -> CachedEmbeddings | None:
+        """Return the embeddings of sentences for a model with a frozen encoder, None for other models.
+
+        Args:
+            model: the model that will read them.
+            sentences: lists of words.
+            folder: cache between runs, with one subfolder for each encoder; if omitted, memory only.
+        """
+        cache = cls.empty_for(model)
+        if cache is None:
+            return None
+        path = None if folder is None else folder / cache.fingerprint[:16]
+        if path is not None and (path / EMBEDDINGS_FILE).exists():
+            cache = cls.load(path)
+        known = len(cache)
+        cache.add(model, sentences)
+        if path is not None and len(cache) > known:
+            cache.save(path)
+        return cache
+
+    def add(
+        self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = 2000
+    ) -> None:
+        """Encode the sentences that are not cached yet, longest first.
+
+        Args:
+            model: a model with this encoder.
+            sentences: lists of words.
+            batch_words: words of a batch, padding included.
+        """
+        words_of = {words_hash(words): list(words) for words in sentences}
+        missing = [key for key in words_of if key not in self._embeddings]
+        todo = sorted(missing, key=lambda key: -len(words_of[key]))
+        start = 0
+        with progress("encoding words", len(todo)) as advance:
+            while start < len(todo):
+                keys = todo[start : start + max(1, batch_words // len(words_of[todo[start]]))]
+                # One copy from the device per batch: one per sentence would synchronise every time.
+                batch = encode_words(model, [words_of[key] for key in keys]).half().cpu()
+                for key, embeddings in zip(keys, batch, strict=True):
+                    self._embeddings[key] = embeddings[: len(words_of[key])].clone()
+                advance(len(keys))
+                start += len(keys)
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the embeddings of a batch, (B, N, D) in float32, zeros as padding.
+
+        Raises:
+            KeyError: a sentence is not cached.
+        """
+        tensors = []
+        for words in sentences:
+            key = words_hash(words)
+            if key not in self._embeddings:
+                raise KeyError(
+                    f"no cached embeddings for the sentence {' '.join(words)[:80]!r}; add it first"
+                )
+            tensors.append(self._embeddings[key])
+        return pad_sequence(tensors, batch_first=True).float()
+
+    def save(self, folder: Path) -> None:
+        """Write the cache as one safetensors file, atomically."""
+        lengths = json.dumps({key: len(tensor) for key, tensor in self._embeddings.items()})
+        joined = torch.cat(list(self._embeddings.values())) if self._embeddings else torch.empty(0)
+        with atomic_path(folder / EMBEDDINGS_FILE) as temporary:
+            save_file({"states": joined}, temporary, {"fingerprint": self.fingerprint, "lengths": lengths})
+
+    @classmethod
+    def load(cls, folder: Path) -> CachedEmbeddings:
+        """Read a cache written by `save`."""
+        with safe_open(folder / EMBEDDINGS_FILE, framework="pt") as file:
+            metadata, joined = file.metadata(), file.get_tensor("states")
+        cache = cls(metadata["fingerprint"])
+        lengths = json.loads(metadata["lengths"])
+        if lengths:
+            cache._embeddings = dict(zip(lengths, torch.split(joined, list(lengths.values())), strict=True))
+        return cache
