@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from importlib import import_module
+from types import ModuleType
 from typing import Literal
 
 import datasets
@@ -17,20 +19,11 @@ import yaml
 
 import hf_xst_cli
 from hf_xst import cli
-from hf_xst.commands.options import (
-    BuildChartsArguments,
-    EvaluateArguments,
-    PredictArguments,
-    TrainSourceArguments,
-    TransferArguments,
-    option,
-    required,
-)
-from hf_xst.experiments.workers import FailedCellsError
+from hf_xst.commands.options import option, required
 
 
 @pytest.fixture(autouse=True)
-def libraries_as_they_were():
+def restored_libraries():
     """Commands silence progress bars and, by rank, the console."""
     yield
     cli.console.quiet = False
@@ -38,40 +31,29 @@ def libraries_as_they_were():
     datasets.disable_progress_bars()
 
 
-def parsed(kind, *words):
-    return cli.parse(kind, "hf-xst some", "Some command.", words)
-
-
 @dataclass(kw_only=True)
-class Base:
-    """Where it goes."""
+class OutputOptions:
+    """Output options."""
 
     output: str = required("Folder.")
 
 
 @dataclass(kw_only=True)
-class Some(Base):
-    """Do something to 10 % of it."""
+class ExampleOptions(OutputOptions):
+    """Process 10 % of the input."""
 
     rate: float | None = option("A rate, at most 100 %.")
     number: int | None = option("A number.", 8)
     keep: bool = option("Keep it.", True)
     more: bool = option("More of it.", False)
     kind: Literal["a", "b"] = option("Which kind.", "a")
-    names: list[str] = option("Names.", ["x"])
+    names: list[str] = option("Names.", ["x", "y"])
+    numbers: list[int] = option("Numbers.", [])
     long_name: str | None = option("A long name.")
 
 
-def test_flags_of_every_type():
-    found = parsed(
-        Some, "--output", "o", "--rate", "1e-3", "--more", "--no-keep", "--names", "p", "q=1", "--kind", "b"
-    )
-    assert found == Some(output="o", rate=1e-3, more=True, keep=False, names=["p", "q=1"], kind="b")
-    for spelling in ("--long-name", "--long_name"):
-        assert parsed(Some, "--output", "o", spelling, "n").long_name == "n"
-    assert parsed(Some, "--output=-", "--keep", "false", "--number", "-3") == Some(
-        output="-", keep=False, number=-3
-    )
+def parse(*words, kind=ExampleOptions, positional=None):
+    return cli.parse(kind, "hf-xst example", "Process an example.", words, positional)
 
 
 def write(path, content) -> str:
@@ -79,246 +61,254 @@ def write(path, content) -> str:
     return str(path)
 
 
-def test_a_yaml_file_stands_in_for_flags_and_flags_have_the_last_word(tmp_path):
+def usage_error(capsys, *words) -> str:
+    with pytest.raises(SystemExit) as caught:
+        parse(*words)
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_flags_of_every_type():
+    words = "--output o --rate 1e-3 --more --no-keep --names p q=1 --kind b --numbers 1 -2"
+    assert parse(*words.split()) == ExampleOptions(
+        output="o", rate=1e-3, more=True, keep=False, names=["p", "q=1"], kind="b", numbers=[1, -2]
+    )
+    expected = ExampleOptions(output="-", keep=False, number=-3, names=[], long_name="n")
+    for name in ("--long-name", "--long_name"):
+        assert parse("--output=-", "--keep", "false", "--number", "-3", "--names", name, "n") == expected
+
+
+def test_flags_take_precedence_over_a_yaml_file(tmp_path):
     config = write(
         tmp_path / "c.yaml",
         "output: o\nrate: 1e-3\nkeep: false\nmore: true\nnames: [p, 2, 0.5]\nlong-name: x\nnumber: null\n",
     )
-    expected = Some(
-        output="o", rate=1e-3, keep=False, more=True, names=["p", "2", "0.5"], long_name="x", number=None
+    in_file = {"output": "o", "more": True, "long_name": "x"}
+    assert parse(config) == ExampleOptions(
+        **in_file, rate=1e-3, keep=False, names=["p", "2", "0.5"], number=None
     )
-    assert parsed(Some, config) == expected
-    changed = parsed(Some, config, "--rate", "0.5", "--keep", "--names", "z", "--number", "3")
-    assert changed == Some(output="o", rate=0.5, more=True, names=["z"], long_name="x", number=3)
+    changed = parse(config, "--rate", "0.5", "--keep", "--names", "z", "--number", "3")
+    assert changed == ExampleOptions(**in_file, rate=0.5, names=["z"], number=3)
 
 
-def test_mappings_become_key_value_words(tmp_path):
+@pytest.mark.parametrize("text", ["no", "on", "1.10", "1e5", "2026-11-29", "0x1F", "Null0", "none"])
+def test_yaml_scalars_keep_their_text_in_string_options(tmp_path, text):
     config = write(
-        tmp_path / "c.yml",
-        {"output": "o", "names": {"a": "text", "b": True, "c": None, "d": [1, "y"], "e": 1e-4}},
+        tmp_path / "c.yaml", f"output: {text}\nlong_name: {text}\nnames: [{text}]\nkind: a\nmore: on\n"
     )
-    assert parsed(Some, config).names == ["a=text", "b=true", "c=null", 'd=[1, "y"]', "e=0.0001"]
+    assert parse(config) == ExampleOptions(output=text, long_name=text, names=[text], more=True)
+    config = write(tmp_path / "c.yaml", f"output: o\nnames:\n  {text}: models/{text}\n  b: {text}\n")
+    assert parse(config).names == [f"{text}=models/{text}", f"b={text}"]
 
 
-def test_empty_lists_and_null_are_said(tmp_path):
-    config = write(tmp_path / "c.yaml", {"output": "o", "names": [], "number": None, "rate": None})
-    assert parsed(Some, config) == Some(output="o", names=[], number=None)
+def test_yaml_mappings_become_key_value_words(tmp_path):
+    names = {"a": "text", "b": True, "c": None, "d": [1, "y", {"e": 2}], "e": 1e-4}
+    config = write(tmp_path / "c.yml", {"output": "o", "names": names})
+    assert parse(config).names == ["a=text", "b=true", "c=null", 'd=[1, "y", {"e": 2}]', "e=0.0001"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        TrainSourceArguments(
-            output="o", treebank="t", model=["a=1"], updates=3, faulty="error", keep_states=False
-        ),
-        BuildChartsArguments(output="o", sources=["a=b", "c"], data=["x"], floor=0.0),
-        TransferArguments(output="o", charts="c", start="none", updates=None, epochs=2.0, l2=0.0),
-        EvaluateArguments(output="o", predictions="p", treebank="t", columns=["upos"]),
-        PredictArguments(model="m", input=["-"]),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_a_runs_own_configuration_makes_the_same_run(tmp_path, arguments):
-    config = {f.name: getattr(arguments, f.name) for f in fields(arguments)}
-    assert parsed(type(arguments), write(tmp_path / "config.yaml", config)) == arguments
+@pytest.mark.parametrize("empty", ["[]", "{}"])
+def test_empty_lists_and_null_replace_defaults(tmp_path, empty):
+    config = write(tmp_path / "c.yaml", f"output: o\nnames: {empty}\nnumber: null\nlong_name:\nrate: ~\n")
+    assert parse(config) == ExampleOptions(output="o", names=[], number=None)
+
+
+@pytest.mark.parametrize("positional", ["long_name", "names"])
+def test_first_word_sets_the_positional_option(tmp_path, positional):
+    single = positional == "long_name"
+    for word in ("a.conllu", "-"):
+        options = parse(word, "--output", "o", positional=positional)
+        assert getattr(options, positional) == (word if single else [word])
+    config = write(tmp_path / "c.yaml", "output: o\nlong_name: from-file\n")
+    assert parse(config, positional=positional).long_name == "from-file"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--output", "o", "--raet", "3"], "there is no --raet; is --rate meant?"),
-        (["--output", "o", "stray"], "there is no stray"),
-        (["--rate", "3"], "required: --output"),
-        (["--output", "o", "--rate", "high"], "invalid float value: 'high'"),
-        (["--output", "o", "--kind", "c"], "invalid choice: 'c'"),
-        (["--out", "o"], "there is no --out; is --output meant?"),
-        (["--output", "o", "--names", "a", "--names=b"], "--names is given twice; give it once, with all"),
+        ("--output o --raet 3", "unknown flag --raet; did you mean --rate?"),
+        ("--output o --longname 3", "did you mean --long-name?"),
+        ("--out o", "unknown flag --out; did you mean --output?"),
+        ("--output o --no-names", "unknown flag --no-names"),
+        ("--output o -x", "unexpected -x"),
+        ("--output o stray", "unexpected stray"),
+        ("--output o c.yaml", "unexpected c.yaml; a YAML file must come first"),
+        ("--rate 3", "required: --output"),
+        ("--output o --rate high", "--rate: invalid float value: 'high'"),
+        ("--output o --kind c", "--kind: invalid choice: 'c'"),
+        ("--output o --keep maybe", "--keep: expected true or false, found 'maybe'"),
+        ("--output o --names a --names=b", "--names was passed twice; pass it once, followed by all"),
     ],
 )
-def test_wrong_flags_end_with_status_2_and_a_hint(capsys, words, message):
-    with pytest.raises(SystemExit) as caught:
-        parsed(Some, *words)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
+def test_wrong_flags_exit_with_2(capsys, words, message):
+    assert message in usage_error(capsys, *words.split())
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("output: o\nraet: 3\n", "c.yaml: there is no raet; is rate meant? (there are output, rate"),
-        ("- output\n", "c.yaml: expected a mapping of names to values, found list"),
-        ("", "c.yaml: expected a mapping of names to values, found NoneType"),
+        ("output: o\nraet: 3\n", "c.yaml: unknown option raet; did you mean --rate?"),
+        ("output: o\nnames: [a]\nnames: [b]\n", "c.yaml: duplicate option names"),
+        ("output: [a, b]\n", "c.yaml: output takes a single value"),
+        ("- output\n", "c.yaml: expected a mapping of option names to values"),
+        ("", "c.yaml: expected a mapping of option names to values"),
         ("output: {\n", "while parsing a flow"),
         ("output: o\nrate: high\n", "invalid float value: 'high'"),
         ("rate: 3\n", "required: --output"),
+        ("output: null\n", "required: --output"),
         ("output: o\nkind: c\n", "invalid choice: 'c'"),
-        ("output: o\nkeep: maybe\n", "Truthy value expected"),
+        ("output: o\nkeep: maybe\n", "expected true or false"),
     ],
 )
-def test_wrong_files_end_with_status_2_and_a_hint(tmp_path, capsys, content, message):
-    with pytest.raises(SystemExit) as caught:
-        parsed(Some, write(tmp_path / "c.yaml", content))
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
+def test_wrong_yaml_files_exit_with_2(tmp_path, capsys, content, message):
+    assert message in usage_error(capsys, write(tmp_path / "c.yaml", content))
 
 
-def test_a_file_that_is_not_there(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        parsed(Some, str(tmp_path / "none.yaml"))
-    assert "none.yaml" in capsys.readouterr().err
+def test_missing_yaml_file_exits_with_2(tmp_path, capsys):
+    assert "missing.yaml" in usage_error(capsys, str(tmp_path / "missing.yaml"))
 
 
-def test_help_is_grouped_and_tells_only_defaults_that_say_something(capsys, monkeypatch):
+def test_help_of_a_command_is_grouped_by_data_class(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as caught:
-        parsed(Some, "--help")
+        parse("--help", positional="names")
     assert caught.value.code == 0
     shown = capsys.readouterr().out
-    assert "Do something to 10 % of it:" in shown
-    assert shown.index("Do something") < shown.index("Where it goes:")
-    assert "A rate, at most 100 %.\n" in shown
-    assert "A number. (default: 8)" in shown
-    assert "Folder. (needed)" in shown
-    assert "The opposite of --keep." in shown
-    assert "--long-name LONG_NAME" in shown
-    assert "long_name" not in shown
-    assert "None" not in shown
-
-
-def arguments_of(name):
-    command = hf_xst_cli.COMMANDS[name]
-    return import_module(command.module).__dict__[command.arguments]
+    assert "usage: hf-xst example [CONFIG.yaml] [NAMES] [--FLAG VALUE ...]" in shown
+    assert 0 < shown.index("Process 10 % of the input:") < shown.index("Output options:")
+    lines = {line.split("  ")[1]: line for line in shown.splitlines() if line.startswith("  --")}
+    assert lines["--rate RATE"].endswith("A rate, at most 100 %.")
+    assert lines["--number NUMBER"].endswith("A number. (default: 8)")
+    assert lines["--output OUTPUT"].endswith("Folder. (required)")
+    assert lines["--keep, --no-keep"].endswith("Keep it. (default: True)")
+    assert lines["--more"].endswith("More of it.")
+    assert lines["--names [NAMES ...]"].endswith("Names. (default: x y)")
+    assert lines["--kind {a,b}"].endswith("(default: a)")
+    assert "--long-name LONG-NAME" in lines
 
 
 @pytest.mark.parametrize("name", hf_xst_cli.COMMANDS)
-def test_every_command_is_there_and_helps(name, capsys):
-    command = hf_xst_cli.COMMANDS[name]
-    assert callable(import_module(command.module).__dict__[command.function])
+def test_every_command_has_help_and_reads_its_own_configuration(name, capsys, tmp_path):
+    identifier = name.replace("-", "_")
+    module = import_module(f"hf_xst.commands.{identifier}")
+    assert callable(vars(module)[identifier])
     with pytest.raises(SystemExit) as caught:
         hf_xst_cli.main([name, "--help"])
     assert caught.value.code == 0
     shown = capsys.readouterr().out
-    assert command.help.split(".")[0][:30] in shown
-    for one in fields(arguments_of(name)):
-        assert one.metadata["help"]
-        assert f"--{one.name.replace('_', '-')}" in shown
+    assert hf_xst_cli.COMMANDS[name].help in " ".join(shown.split())
+    kind = vars(module)[f"{name.title().replace('-', '')}Arguments"]
+    for field in fields(kind):
+        assert re.search(f"^  --{field.name.replace('_', '-')}\\b", shown, re.MULTILINE)
+    needed = [field for field in fields(kind) if field.default is field.default_factory]  # both MISSING
+    options = kind(**{field.name: ["a=b"] if field.type == "list[str]" else "1e5" for field in needed})
+    config = {field.name: getattr(options, field.name) for field in fields(kind)}
+    assert parse(write(tmp_path / "config.yaml", config), kind=kind) == options
 
 
-def test_overall_help_lists_all_commands(capsys):
-    for words, code in ((["--help"], 0), ([], 2), (["nonsense"], 2)):
-        with pytest.raises(SystemExit) as caught:
-            hf_xst_cli.main(words)
-        assert caught.value.code == code
-    told = capsys.readouterr()
+def test_overall_help_lists_all_commands_on_one_screen(capsys):
+    assert hf_xst_cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) <= 30
+    assert max(map(len, shown.splitlines())) <= 80
     for name, command in hf_xst_cli.COMMANDS.items():
-        assert name in told.out
-        assert command.help[:20] in told.out
-    assert "train-source" in told.err
+        assert re.search(f"^  {name} +{re.escape(command.help)}$", shown, re.MULTILINE)
+    assert hf_xst_cli.main([]) == 2
+    assert capsys.readouterr().err == shown
+    assert hf_xst_cli.main(["trasnfer"]) == 2
+    assert "unknown command trasnfer; did you mean transfer?" in capsys.readouterr().err
+    assert hf_xst_cli.main(["--version"]) == 0
+    assert re.fullmatch(r"hf-xst [\d.]+\S*\n", capsys.readouterr().out)
 
 
-def test_help_imports_nothing_heavy():
-    """What takes its time is torch and transformers; without them help answers at once."""
+def test_overall_help_imports_nothing_slow():
     code = (
         "import sys, hf_xst_cli\n"
-        "try: hf_xst_cli.main(['--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'datasets', 'numpy', 'yaml', 'hf_xst'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+        "hf_xst_cli.main(['--help'])\n"
+        "slow = {'torch', 'transformers', 'datasets', 'numpy', 'yaml', 'hf_xst'} & set(sys.modules)\n"
+        "sys.exit(f'imported {slow}' if slow else 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "train-source" in done.stdout
 
 
-@dataclass(kw_only=True)
-class Raising:
-    """Raise something."""
+@pytest.fixture
+def run_raising(monkeypatch):
+    """Run a command that raises an error, or none."""
 
-    output: str = option("Folder.", "o")
-    flags: list[str] = field(default_factory=list, metadata={"help": "Any."})
+    def run(error: BaseException | None, resumes: bool = False) -> int:
+        def example(arguments):
+            if error is not None:
+                raise error
 
+        module = ModuleType("hf_xst.commands.example")
+        module.example, module.ExampleArguments = example, OutputOptions
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        return cli.run("example", hf_xst_cli.Command("Raise.", resumes), ["--output", "o"])
 
-class Raised:
-    """A command that raises what it was made with."""
-
-    help = "Raise."
-    module = __name__
-    function = "raise_it"
-    arguments = "Raising"
-
-    def __init__(self, resumes: bool = False) -> None:
-        self.resumes = resumes
-
-
-ERROR: list[BaseException] = []
-
-
-def raise_it(arguments: Raising) -> None:
-    if ERROR:
-        raise ERROR.pop()
+    return run
 
 
 @pytest.mark.parametrize(
-    ("error", "resumes", "status", "told"),
+    ("error", "resumes", "status", "message"),
     [
-        (ValueError("what was found"), False, 1, "hf-xst some: what was found\n"),
+        (ValueError("the reason"), False, 1, "hf-xst example: the reason\n"),
         (FileNotFoundError(2, "No such file", "x.conllu"), False, 1, "x.conllu"),
-        (ImportError("gradio is needed"), False, 1, "hf-xst some: gradio is needed\n"),
-        (FailedCellsError("2 cells failed"), True, 1, "hf-xst some: 2 cells failed\n"),
+        (ImportError("install gradio"), False, 1, "hf-xst example: install gradio\n"),
+        (RuntimeError("2 jobs failed"), True, 1, "hf-xst example: 2 jobs failed\n"),
+        (MemoryError(), False, 1, "hf-xst example: MemoryError\n"),
+        (RecursionError("too deep"), False, 1, "hf-xst example: too deep\n"),
         (KeyboardInterrupt(), False, 130, "\nstopped\n"),
-        (KeyboardInterrupt(), True, 130, "the same command goes on from here"),
+        (KeyboardInterrupt(), True, 130, "\nstopped; run the same command again to resume\n"),
     ],
 )
-def test_errors_are_told_without_a_traceback(capsys, error, resumes, status, told):
-    ERROR.append(error)
-    assert cli.run(Raised(resumes), "some", []) == status
+def test_expected_errors_are_one_line_without_traceback(capsys, run_raising, error, resumes, status, message):
+    assert run_raising(error, resumes) == status
     captured = capsys.readouterr()
-    assert told in captured.err
-    assert "Traceback" not in captured.err
+    assert message in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
     assert captured.out == ""
 
 
-def test_where_an_error_was_raised_is_shown_on_request(capsys, monkeypatch):
+def test_traceback_is_shown_on_request(capsys, monkeypatch, run_raising):
     monkeypatch.setenv("HF_XST_TRACEBACK", "1")
-    ERROR.append(ValueError("what was found"))
-    assert cli.run(Raised(), "some", []) == 1
-    told = capsys.readouterr().err
-    assert "in raise_it" in told
-    assert told.endswith("hf-xst some: what was found\n")
+    assert run_raising(ValueError("the reason")) == 1
+    shown = capsys.readouterr().err
+    assert "in example" in shown
+    assert shown.endswith("hf-xst example: the reason\n")
 
 
-def test_a_mistake_of_the_programs_own_is_not_hidden():
-    ERROR.append(KeyError("internal"))
+def test_programming_errors_are_not_hidden(run_raising):
     with pytest.raises(KeyError):
-        cli.run(Raised(), "some", [])
+        run_raising(KeyError("internal"))
 
 
-def test_only_the_first_process_speaks_and_files_get_no_bars(monkeypatch):
+def test_only_the_first_process_prints_and_redirected_output_has_no_bars(monkeypatch, run_raising):
     for rank, quiet in (("0", False), ("1", True)):
         monkeypatch.setenv("RANK", rank)
-        assert cli.run(Raised(), "some", []) == 0
+        assert run_raising(None) == 0
         assert cli.console.quiet is quiet
     assert datasets.are_progress_bars_disabled()
     assert not transformers.utils.logging.is_progress_bar_enabled()
 
 
-def test_a_process_group_is_left_in_order(monkeypatch):
-    left = []
+def test_process_group_is_destroyed_after_an_error(monkeypatch, run_raising):
+    destroyed = []
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: left.append(True))
-    ERROR.append(ValueError("any"))
-    assert cli.run(Raised(), "some", []) == 1
-    assert left == [True]
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: destroyed.append(True))
+    assert run_raising(ValueError("any")) == 1
+    assert destroyed == [True]
 
 
 @pytest.mark.slow
-def test_a_reader_that_stops_early_is_no_error(monkeypatch, tmp_path):
+def test_closed_pipe_is_not_an_error():
     code = (
-        "import sys, hf_xst_cli, hf_xst.commands.predict as job\n"
+        "import sys, hf_xst_cli, hf_xst.commands.predict as command\n"
         "def predict(arguments):\n"
         "    for _ in range(100000):\n"
         "        print('a line')\n"
-        "job.predict = predict\n"
+        "command.predict = predict\n"
         "sys.exit(hf_xst_cli.main(['predict', '--model', 'm', '--input', 'i']))\n"
     )
     shell = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} | head -n 1"

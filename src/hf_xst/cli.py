@@ -1,87 +1,63 @@
-"""From words of a command line, or a YAML file, to a command's arguments, and from there to its function."""
+"""Read a command's options from flags and YAML into its data class, and run the command."""
 
 from __future__ import annotations
 
 import argparse
-import copy
 import dataclasses
 import inspect
 import json
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, get_origin, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import datasets
 import huggingface_hub.utils
 import torch.distributed
 import transformers.utils.logging
 import yaml
-from transformers import HfArgumentParser
 
-from hf_xst.console import ToldError, console
+from hf_xst.console import console
 
-Arguments = TypeVar("Arguments")
+if TYPE_CHECKING:
+    from hf_xst_cli import Command
 
-
-class Command(Protocol):
-    """Where a command's function and arguments are."""
-
-    @property
-    def help(self) -> str:
-        """What the command does, in a line."""
-
-    @property
-    def module(self) -> str:
-        """The module of both."""
-
-    @property
-    def function(self) -> str:
-        """The function's name."""
-
-    @property
-    def arguments(self) -> str:
-        """The data class's name."""
-
-    @property
-    def resumes(self) -> bool:
-        """Whether the command, stopped and repeated, goes on where it stopped."""
+Options = TypeVar("Options")
 
 
-def run(command: Command, name: str, words: Sequence[str]) -> int:
-    """Run a command with its flags and return the exit status."""
-    _be_quiet()
+def run(name: str, command: Command, words: Sequence[str]) -> int:
+    """Run a command with the words behind its name; return the exit status."""
+    _quiet_libraries()
     try:
-        module: Any = import_module(command.module)
-        arguments = parse(module.__dict__[command.arguments], f"hf-xst {name}", command.help, words)
-        module.__dict__[command.function](arguments)
+        identifier = name.replace("-", "_")
+        module = vars(import_module(f"hf_xst.commands.{identifier}"))
+        kind = module[f"{name.title().replace('-', '')}Arguments"]
+        module[identifier](parse(kind, f"hf-xst {name}", command.help, words, command.positional))
     except KeyboardInterrupt:
-        hint = "; the same command goes on from here" if command.resumes else ""
+        hint = "; run the same command again to resume" if command.resumes else ""
         sys.stderr.write(f"\nstopped{hint}\n")
         return 130
-    except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ValueError, OSError, ImportError, ToldError) as error:
+    except (ValueError, OSError, ImportError, RuntimeError, MemoryError) as error:
         if os.environ.get("HF_XST_TRACEBACK"):
             traceback.print_exc()
-        sys.stderr.write(f"hf-xst {name}: {error}\n")
+        sys.stderr.write(f"hf-xst {name}: {str(error) or type(error).__name__}\n")
         return 1
     finally:
-        if torch.distributed.is_initialized():  # else one process in four aborts on its way out
+        if torch.distributed.is_initialized():  # otherwise one process in four aborts at exit
             torch.distributed.destroy_process_group()
     return 0
 
 
-def _be_quiet() -> None:
-    """Keep the libraries' progress bars out of files, and all processes but the first one silent.
-
-    That weights are read or written takes a moment, and is never worth a bar.
-    """
+def _quiet_libraries() -> None:
+    """Keep progress bars out of redirected output, and every process but the first silent."""
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if not console.is_terminal:
         datasets.disable_progress_bars()
@@ -89,145 +65,155 @@ def _be_quiet() -> None:
     console.quiet = os.environ.get("RANK", "0") != "0"
 
 
-def parse(kind: type[Arguments], program: str, description: str, words: Sequence[str]) -> Arguments:
-    """Read a command's arguments.
+def parse(
+    kind: type[Options], program: str, description: str, words: Sequence[str], positional: str | None = None
+) -> Options:
+    """Parse flags into a data class, and a YAML file that may precede them; wrong usage exits with 2.
 
-    Args:
-        kind: a data class.
-        program: what the usage line calls the command.
-        description: what the command does.
-        words: flags; a first word that ends in .yaml or .yml is a file of them, and flags have the last word.
+    Fields may be `str`, `int`, `float`, `bool`, `Literal`, or lists, and optional; their metadata holds the
+    help, and the class that declares them is their group. A first word without a flag sets `positional`.
     """
-    parser = HfArgumentParser(
-        _groups(kind),  # type: ignore[arg-type]
+    first = f" [{positional.upper()}]" if positional else ""
+    parser = argparse.ArgumentParser(
         prog=program,
-        usage=f"{program} [CONFIG.yaml] [--FLAG VALUE ...]",
+        usage=f"{program} [CONFIG.yaml]{first} [--FLAG VALUE ...]",
         description=description,
-        formatter_class=_Help,
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
-    flags = list(words)
-    unknown = _unknown_flag(words, kind)
-    if unknown is not None:  # before argparse asks for what it misses, which may be what is misspelt
-        parser.error(_unknown(unknown, [f"--{name}" for name in _names(kind)]))
-    twice = _given_twice(words, kind)
-    if twice is not None:
-        parser.error(f"{twice} is given twice; give it once, with all its values behind it")
-    if flags and flags[0].endswith((".yaml", ".yml")):
-        try:
-            settings = _settings_of(Path(flags[0]), kind)
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            parser.error(str(error))
-        # What a flag cannot say, nothing and no entries, is said as a default.
-        parser.set_defaults(**{name: value for name, value in settings.items() if value in (None, [], {})})
-        flags = [*_flags_of(settings), *flags[1:]]
-    *groups, left = parser.parse_args_into_dataclasses(
-        args=flags, return_remaining_strings=True, look_for_args_file=False
-    )
-    if left and str(left[0]).endswith((".yaml", ".yml")):
-        parser.error(f"found {left[0]} behind other words; a file that stands in for flags comes first")
-    if left:
-        parser.error(_unknown(str(left[0]), [f"--{name}" for name in _names(kind)]))
-    return kind(**{name: value for group in groups for name, value in vars(group).items()})
+    options = _add_options(parser, kind)
+    try:
+        flags = _normalise(words, options)
+        if flags and flags[0].endswith((".yaml", ".yml")):
+            flags[:1] = _read_yaml(Path(flags[0]), options)
+        elif positional and flags and (flags[0] == "-" or not flags[0].startswith("-")):
+            flags.insert(0, f"--{positional.replace('_', '-')}")
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        parser.error(str(error))
+    namespace, rest = parser.parse_known_args(flags)
+    if rest:
+        hint = "; a YAML file must come first" if rest[0].endswith((".yaml", ".yml")) else ""
+        parser.error(f"unexpected {rest[0]}{hint}")
+    return kind(**vars(namespace))
 
 
-def _unknown_flag(words: Sequence[str], kind: type[Any]) -> str | None:
-    """Return a flag that the command does not have."""
-    known = {"help", *_names(kind)}
+def _add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> dict[str, argparse.Action]:
+    """Add a flag for each field, in one group for each class; return the actions by flag."""
+    types, fields = get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
+    owners = {name: base for base in kind.__mro__ for name in inspect.get_annotations(base)}
+    options = {}
+    for base in kind.__mro__:
+        names = [name for name in fields if owners[name] is base]
+        if names:
+            group = parser.add_argument_group((inspect.getdoc(base) or "").partition("\n")[0].rstrip("."))
+            for name in names:
+                flag = f"--{name.replace('_', '-')}"
+                options[flag] = group.add_argument(flag, **_settings(fields[name], types[name]))
+    return options
+
+
+def _settings(field: dataclasses.Field[Any], kind: Any) -> dict[str, Any]:
+    """Return the arguments of `add_argument` for a field of this type."""
+    settings: dict[str, Any] = {"help": field.metadata["help"], "default": field.default}
+    if field.default_factory is not dataclasses.MISSING:
+        settings["default"] = field.default_factory()
+    elif field.default is dataclasses.MISSING:
+        settings |= {"default": None, "required": True}
+    if NoneType in get_args(kind):
+        kind = get_args(kind)[0]
+    if get_origin(kind) is list:
+        return settings | {"nargs": "*", "type": get_args(kind)[0]}
+    if get_origin(kind) is Literal:
+        return settings | {"choices": get_args(kind)}
+    if kind is bool:
+        return settings | {"nargs": "?", "const": True, "type": _boolean}
+    return settings | {"type": kind}
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("true", "yes", "on", "1"):
+        return True
+    if text.lower() in ("false", "no", "off", "0"):
+        return False
+    raise argparse.ArgumentTypeError(f"expected true or false, found {text!r}")
+
+
+def _normalise(words: Sequence[str], options: Mapping[str, argparse.Action]) -> list[str]:
+    """Spell flags with hyphens and `--no-FLAG` as `--FLAG=false`; check what argparse does not."""
+    normal: list[str] = []
+    seen: set[str] = set()
     for word in words:
-        flag = word.partition("=")[0]
-        name = flag.removeprefix("--").replace("-", "_")
-        if flag.startswith("--") and name and name not in known and name.removeprefix("no_") not in known:
-            return flag
-    return None
+        flag, equals, value = word.partition("=")
+        if not flag.startswith("--") or flag == "--":
+            normal.append(word)
+            continue
+        flag = flag.replace("_", "-")
+        positive = flag.replace("--no-", "--", 1)
+        if not equals and flag not in options and positive in options and options[positive].nargs == "?":
+            flag, equals, value = positive, "=", "false"
+        if flag not in (*options, "--help"):
+            raise ValueError(f"unknown flag {flag}{_did_you_mean(flag, options)}")
+        if flag in seen and options[flag].nargs == "*":
+            raise ValueError(f"{flag} was passed twice; pass it once, followed by all its values")
+        seen.add(flag)
+        normal.append(f"{flag}{equals}{value}")
+    return normal
 
 
-def _given_twice(words: Sequence[str], kind: type[Any]) -> str | None:
-    """Return a flag of several values that occurs twice: the first ones would be lost without a word."""
-    lists = {name for name, found in get_type_hints(kind).items() if get_origin(found) is list}
-    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
-    names = [flag.removeprefix("--").replace("-", "_") for flag in flags]
-    return next((flags[i] for i, name in enumerate(names) if name in lists and name in names[:i]), None)
+def _did_you_mean(flag: str, options: Iterable[str]) -> str:
+    near = get_close_matches(flag, list(options), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Help that shows each flag once, and a default only where it says something."""
+def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
+    """Return a file's options as words; null becomes the option's default.
 
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.nargs == 0 and action.const is False:
-            return f"The opposite of --{action.dest.replace('_', '-')}."
-        text = (action.help or "").replace("%", "%%")
+    Scalars keep their text, so that `no` and `1.10` can be language codes and revisions.
+    """
+    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        raise ValueError(f"{path}: expected a mapping of option names to values")
+    words: dict[str, list[str]] = {}
+    for key, node in root.value:
+        flag = f"--{str(key.value).replace('_', '-')}"
+        if flag not in options:
+            raise ValueError(f"{path}: unknown option {key.value}{_did_you_mean(flag, options)}")
+        if flag in words:
+            raise ValueError(f"{path}: duplicate option {key.value}")
+        if node.tag == "tag:yaml.org,2002:null":
+            options[flag].default, words[flag] = None, []
+        elif isinstance(node, yaml.ScalarNode):
+            words[flag] = [f"{flag}={node.value}"]
+        elif options[flag].nargs != "*":
+            raise ValueError(f"{path}: {key.value} takes a single value")
+        elif isinstance(node, yaml.MappingNode):
+            words[flag] = [flag, *(f"{name.value}={_text(value)}" for name, value in node.value)]
+        else:
+            words[flag] = [flag, *(_text(value) for value in node.value)]
+    return [word for option in words.values() for word in option]
+
+
+def _text(node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    return json.dumps(yaml.safe_load(yaml.serialize(node)), default=str)
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Show each flag once, and only defaults that carry information."""
+
+    def _expand_help(self, action: argparse.Action) -> str:
         if action.required:
-            return f"{text} (needed)"
-        says_nothing = action.default in (None, [], False, argparse.SUPPRESS)
-        return text if says_nothing else f"{text} (default: %(default)s)"
+            return f"{action.help} (required)"
+        if action.default in (None, [], False, argparse.SUPPRESS):
+            return str(action.help)
+        default = " ".join(map(str, action.default)) if isinstance(action.default, list) else action.default
+        return f"{action.help} (default: {default})"
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
-        if not action.option_strings or "-h" in action.option_strings:
+        if action.nargs == 0:
             return super()._format_action_invocation(action)
-        flag = action.option_strings[-1]
-        if action.nargs in (0, "?"):
-            return flag
-        return f"{flag} {self._format_args(action, action.dest.upper())}"
-
-
-def _groups(kind: type[Any]) -> list[type[Any]]:
-    """Cut a data class into one for each class that it is made of, so that the help shows groups."""
-    types = get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    owner: dict[str, type] = {}
-    for base in reversed(kind.__mro__):
-        for name in inspect.get_annotations(base):
-            if name in fields:
-                owner.setdefault(name, base)
-    groups = []
-    for base in kind.__mro__:
-        own = [(name, types[name], copy.copy(fields[name])) for name in fields if owner[name] is base]
-        if own:
-            title = (inspect.getdoc(base) or base.__name__).splitlines()[0].rstrip(".")
-            space = {"_argument_group_name": title}
-            groups.append(dataclasses.make_dataclass(base.__name__, own, kw_only=True, namespace=space))
-    return groups
-
-
-def _names(kind: type[Any]) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
-
-
-def _unknown(found: str, known: Iterable[str]) -> str:
-    near = get_close_matches(found, list(known), n=1)
-    return f"there is no {found}" + (f"; is {near[0]} meant?" if near else "")
-
-
-def _settings_of(path: Path, kind: type[Any]) -> dict[str, Any]:
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a mapping of names to values, found {type(content).__name__}")
-    settings = {str(name).replace("-", "_"): value for name, value in content.items()}
-    known = _names(kind)
-    for name in settings:
-        if name not in known:
-            hint = f"; if it is a study, say --config {path}" if "config" in known else ""
-            raise ValueError(f"{path}: {_unknown(name, known)} (there are {', '.join(known)}){hint}")
-    return settings
-
-
-def _flags_of(settings: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in settings.items():
-        if value in (None, [], {}):
-            continue
-        if isinstance(value, (dict, list)):
-            yield from (f"--{name}", *_words_of(value))
-        else:
-            yield f"--{name}={_word(value)}"
-
-
-def _words_of(value: dict[str, Any] | list[Any]) -> list[str]:
-    if isinstance(value, dict):
-        return [f"{key}={_word(inner)}" for key, inner in value.items()]
-    return [_word(inner) for inner in value]
-
-
-def _word(value: Any) -> str:
-    # JSON is how key_values reads values, and how argparse wants truth values, null and numbers.
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+        flag = action.option_strings[0]
+        if action.type is _boolean:
+            return f"{flag}, --no-{flag[2:]}" if action.default else flag
+        return f"{flag} {self._format_args(action, flag[2:].upper())}"

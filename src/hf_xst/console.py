@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: one console for words, tables and progress bars (on standard error)."""
+"""Print messages, tables and progress bars to one console on standard error."""
 
 from __future__ import annotations
 
@@ -18,21 +18,12 @@ from rich.progress import (
 console = Console(stderr=True)
 
 
-class ToldError(RuntimeError):
-    """An error whose message says all that a user needs to know."""
-
-
 @contextmanager
-def progress(what: str, total: int | None, unit: str = "sentences") -> Iterator[Callable[[int], None]]:
-    """Show a progress bar while the block runs; it vanishes at the end and is silent without a terminal.
-
-    Args:
-        what: what is being done.
-        total: how many steps there are, if known.
-        unit: what is counted.
+def progress(description: str, total: int | None, unit: str = "sentences") -> Iterator[Callable[[int], None]]:
+    """Show a progress bar of `total` units on a terminal while the block runs.
 
     Yields:
-        A function to be called with the number of steps done since the last call.
+        A function to call with the number of units done since its last call.
     """
     columns = (
         SpinnerColumn(),
@@ -43,7 +34,7 @@ def progress(what: str, total: int | None, unit: str = "sentences") -> Iterator[
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total, rate="")
+        task = bar.add_task(description, total=total, rate="")
 
         def advance(steps: int) -> None:
             bar.advance(task, steps)

@@ -13,10 +13,18 @@ import yaml
 import hf_xst_cli
 from helpers.small_models import KINDS, MARKS, gold, model_of, unlabelled, vectors
 from hf_xst.charts import learn_weights, log_opinion_pool, stacked_log_marginals
-from hf_xst.commands.learn_weights import LearnWeightsArguments, Lesson, draw_sentences, learn_weights_job
+from hf_xst.commands.learn_weights import (
+    LearnWeightsArguments,
+    Lesson,
+    draw_sentences,
+)
+from hf_xst.commands.learn_weights import (
+    learn_weights as learn_weights_job,
+)
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources.agreement import read_weights, write_weights
-from hf_xst.sources.pool import SourcePool, joint_names, weights_digest
+from hf_xst.sources.loading import weights_digest
+from hf_xst.sources.pool import SourcePool, joint_names
 
 LENGTHS = (3, 5, 1, 4, 2, 6, 3, 2, 5, 4)
 

@@ -26,7 +26,8 @@ from hf_xst.files import RESULTS, write_text
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.sources.agreement import write_weights
-from hf_xst.sources.pool import SourcePool, SourceSpec, load_sources
+from hf_xst.sources.loading import SourceSpec, load_sources
+from hf_xst.sources.pool import SourcePool
 
 WEIGHTS_FILE = "weights.yaml"
 GROUPED_FILE = "grouped_weights.json"
@@ -51,7 +52,7 @@ class LearnWeightsArguments(OutputArguments, SentenceArguments, VectorArguments)
     batch_words: int = option("Words of a batch, padding included.", BATCH_WORDS)
 
 
-def learn_weights_job(arguments: LearnWeightsArguments) -> dict[str, Any]:
+def learn_weights(arguments: LearnWeightsArguments) -> dict[str, Any]:
     """Learn weights; write them by the sources' names to OUTPUT/weights.yaml, and what they are worth.
 
     Args:
@@ -176,7 +177,7 @@ class Lesson:
         return cls(names, sent_ids, lengths, groups, all_groups - len(groups))
 
     def learn(self, procedure: str = "exact", seed: int = 0, *, grouped: bool = False) -> dict[str, Any]:
-        """Return the weights of both procedures, and what they are worth; see `learn_weights_job`.
+        """Return the weights of both procedures, and what they are worth; see `learn_weights`.
 
         Args:
             procedure: `"exact"` or `"published"`, of the chosen `weights`.

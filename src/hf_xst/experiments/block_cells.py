@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xst.commands.build_charts import build_charts
-from hf_xst.commands.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights_job
+from hf_xst.commands.learn_weights import WEIGHTS_FILE, LearnWeightsArguments, learn_weights
 from hf_xst.commands.options import BuildChartsArguments, TrainSourceArguments, TransferArguments
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
@@ -110,7 +110,7 @@ class BlockCells(Block):
 
         def run(work: Path, results: Results) -> Results:
             place = self.place(work, target)
-            found = learn_weights_job(
+            found = learn_weights(
                 LearnWeightsArguments(
                     output=str(work),
                     seed=self.study.seeds[0],

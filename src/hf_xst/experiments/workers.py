@@ -16,7 +16,7 @@ import torch
 import transformers.utils.logging
 from rich.markup import escape
 
-from hf_xst.console import ToldError, console
+from hf_xst.console import console
 from hf_xst.experiments.cells import Graph
 
 MakeGraph = Callable[[], Graph]
@@ -57,7 +57,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-class FailedCellsError(ToldError):
+class FailedCellsError(RuntimeError):
     """Some cells failed; all that did not depend on them were made."""
 
 
