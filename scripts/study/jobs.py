@@ -1,0 +1,381 @@
+"""Build the command line, inputs and results of each job of a study."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Study
+
+HERE = Path(__file__).resolve().parent
+RESULTS, SCORES = "run/results.json", "run/scores.json"  # of training, of evaluation
+CHARTS = "provenance.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job: its command line, the data files that it reads, and the results of other jobs that it needs."""
+
+    command: str
+    files: Sequence[str] = ()
+    needs: Sequence[str] = ()
+
+
+@dataclass
+class _Sources:
+    """Options that commands over several sources share, with the files that they read and need."""
+
+    options: dict[str, Any]
+    files: list[str] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+
+
+class Jobs:
+    """The jobs of a study; each method that returns a `Job` belongs to the rule of the same name."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.root = os.path.normpath(Path(study.output, study.jobs))
+        self.source_root = os.path.normpath(Path(study.output, study.source_models or study.jobs))
+
+    # -- paths ------------------------------------------------------------------------------------------
+
+    def source(self, encoder: str, task: str, source: str) -> str:
+        """Return the folder of a source model."""
+        return f"{self.source_root}/{encoder}/{task}/sources/{source}"
+
+    def target(self, encoder: str, task: str, target: str, *rest: str | int) -> str:
+        """Return a folder or file of a target."""
+        return "/".join((self.root, encoder, task, "targets", target, *map(str, rest)))
+
+    def embedding_cache(self, target: str) -> str:
+        """Return the folder where outputs of frozen encoders are cached."""
+        return f"{self.root}/embeddings/{target}"
+
+    def files(self, *names: Files | None) -> list[str]:
+        """Return paths of data files."""
+        flat = (name for each in names if each for name in ([each] if isinstance(each, str) else each))
+        return [os.path.normpath(Path(self.study.data, name)) for name in flat]
+
+    def treebank(self, **splits: Files) -> str | None:
+        """Return files by split as `--treebank` takes them."""
+        parts = [f"{split}={path}" for split, names in splits.items() for path in self.files(names)]
+        return ",".join(parts) or None
+
+    def vectors(self, encoder: str, code: str) -> list[str]:
+        """Return the file of a language's word vectors, if words are read by vectors."""
+        pattern = self.study.encoders[encoder].vectors
+        return [] if pattern is None else self.files(pattern.format(code=code))
+
+    # -- which jobs exist -------------------------------------------------------------------------------
+
+    def pooled(self, target: str, charts: str | None = None) -> list[str]:
+        """Return the sources pooled for a target, or in its charts: all except its own language's."""
+        names = () if charts is None else self.study.charts[charts].sources
+        sources = self.study.sources.items()
+        found = [n for n, s in sources if n != target and s.pool and (not names or n in names)]
+        if not found:
+            raise ValueError(f"targets: {target}: no source left to pool; charts: {charts}")
+        return found
+
+    def methods(self, encoder: str, task: str, target: str) -> Iterator[tuple[str, Method]]:
+        """Yield the methods of a target."""
+        for name, method in self.study.methods.items():
+            wanted = ((method.encoders, encoder), (method.tasks, task), (method.targets, target))
+            if all(not names or each in names for names, each in wanted):
+                yield name, method
+
+    def seeds(self, method: str) -> Sequence[int]:
+        """Return the seeds of a method."""
+        return self.study.methods[method].seeds or self.study.seeds
+
+    def results(self) -> list[str]:
+        """Return the result files of all jobs."""
+        blocks = [(encoder, task) for encoder in self.study.encoders for task in self.study.tasks]
+        paths: dict[str, None] = {}
+        for block in blocks:
+            for name, settings in self.study.sources.items():
+                folder = self.source(*block, name)
+                paths |= dict.fromkeys([f"{folder}/{RESULTS}", *[f"{folder}/{SCORES}"] * bool(settings.test)])
+            for target in self.study.targets:
+                paths |= dict.fromkeys(self._results_of(*block, target))
+        return list(paths)
+
+    def _results_of(self, *block: str) -> Iterator[str]:
+        if self.study.labelled:
+            yield self.target(*block, "weights", RESULTS)
+        if self.others_weigh:
+            yield self.target(*block, "weights/other_weights.json")
+        if self.study.analyse:
+            yield self.target(*block, "analysis/analysis.json")
+        yield self.target(*block, "ensembles.json")
+        for name, method in self.methods(*block):
+            yield self.target(*block, "charts", method.charts, CHARTS)
+            for seed in self.seeds(name):
+                yield self.target(*block, "models", name, seed, RESULTS)
+                yield self.target(*block, "models", name, seed, SCORES)
+
+    @property
+    def others_weigh(self) -> bool:
+        """Return whether pools with other weights than the optimal ones are scored."""
+        return bool(set(FROM_LABELS) & set(self.study.rules))
+
+    # -- jobs -------------------------------------------------------------------------------------------
+
+    def settings(self, command: str, encoder: str, task: str, method: str = "") -> dict[str, Any]:
+        """Merge options of a command: the task's, the encoder's, the encoder's for the task, the method's."""
+        entry = vars(self.study.encoders[encoder])
+        parts = (self.study.tasks[task], entry, entry[task])
+        by_method = [part.get("methods", {}).get(method, {}) for part in parts]
+        return merge(*(part.get(command, {}) for part in parts), *by_method)
+
+    def _over_sources(
+        self, encoder: str, task: str, target: str, names: Iterable[str], upos: str | None = None
+    ) -> _Sources:
+        folders = {name: self.source(encoder, task, name) for name in names}
+        vectors, tagger = self.vectors(encoder, target), None
+        needs = [f"{path}/{RESULTS}" for path in folders.values()]
+        method = upos or self.study.upos or GOLD
+        if task == "parser" and method != GOLD:
+            tagger = self.target(encoder, "tagger", target, "models", method, self.seeds(method)[0])
+            needs += model_files(tagger)
+        options = {
+            "sources": [f"{name}={path}" for name, path in folders.items()],
+            "tagger": tagger,
+            "vectors": vectors[0] if vectors else None,
+        }
+        return _Sources(options, vectors, needs)
+
+    def train_source(self, encoder: str, task: str, source: str) -> Job:
+        """Train a source model."""
+        settings, folder = self.study.sources[source], self.source(encoder, task, source)
+        options, needs = self.settings("train_source", encoder, task), []
+        base = self.files(self.study.encoders[encoder].encoder)
+        initial = {"encoder": base[0] if base else None}
+        if settings.init_from:  # the initial model brings its encoder and configuration
+            start = self.source(encoder, task, settings.init_from)
+            initial, needs = {"init_from": start}, [f"{start}/{RESULTS}"]
+            options = {k: value for k, value in options.items() if k not in ("encoder_layers", "model")}
+        vectors = self.vectors(encoder, source)
+        options = merge(options, settings.train_source) | {
+            "output": folder,
+            "seed": self.study.seeds[0],
+            "task": task,
+            "treebank": self.treebank(train=settings.train, dev=settings.dev),
+            "split": settings.split,
+            "dev_split": settings.dev_split,
+            "vectors": vectors[0] if vectors else None,
+            **initial,
+        }
+        files = [*self.files(settings.train, settings.dev), *vectors]
+        return Job(train("train-source", options), files, needs)
+
+    def evaluate_source(self, encoder: str, task: str, source: str) -> Job:
+        """Score a source model on the test files of its own language."""
+        settings, folder = self.study.sources[source], self.source(encoder, task, source)
+        vectors = self.vectors(encoder, source)
+        options = {
+            "model": folder,
+            "output": folder,
+            "treebank": self.treebank(test=settings.test),
+            "split": settings.test_split,
+            "vectors": vectors[0] if vectors else None,
+        }
+        return Job(hf_xst("evaluate", options), self.files(settings.test), [f"{folder}/{RESULTS}"])
+
+    def learn_weights(self, encoder: str, task: str, target: str, script: str = "") -> Job:
+        """Learn pool weights from labelled sentences."""
+        settings, pool = (
+            self.study.targets[target],
+            self._over_sources(encoder, task, target, self.pooled(target)),
+        )
+        options = pool.options | {
+            "output": self.target(encoder, task, target, "weights"),
+            "seed": self.study.seeds[0],
+            "treebank": self.treebank(dev=settings.dev),
+            "split": settings.dev_split,
+            "sentences": self.study.labelled,
+        }
+        command = python(script, options) if script else hf_xst("learn-weights", options)
+        return Job(command, [*pool.files, *self.files(settings.dev)], pool.needs)
+
+    def other_weights(self, encoder: str, task: str, target: str) -> Job:
+        """Learn weights from the same sentences by the published procedure, and by group."""
+        return self.learn_weights(encoder, task, target, "other_weights.py")
+
+    def ensembles(self, encoder: str, task: str, target: str) -> Job:
+        """Score each source alone, and combinations of the sources without training."""
+        study, settings = self.study, self.study.targets[target]
+        pool = self._over_sources(encoder, task, target, self.pooled(target))
+        others = [n for n, s in study.sources.items() if not s.pool and target not in (*s.languages, n)]
+        beside = self._over_sources(encoder, task, target, others)
+        folder = self.target(encoder, task, target, "weights")
+        weights = f"{folder}/weights.yaml" if study.labelled else None
+        other_weights = f"{folder}/other_weights.json" if self.others_weigh else None
+        options = pool.options | {
+            "beside": beside.options["sources"],
+            "rules": study.rules,
+            "weights": weights,
+            "other_weights": other_weights,
+            "select": study.select,
+            "text": [self.treebank(text=settings.text), settings.text_split],
+            "dev": [self.treebank(dev=settings.dev), settings.dev_split] if settings.dev else None,
+            "test": [self.treebank(test=settings.test), settings.test_split],
+            "embedding_cache": self.embedding_cache(target),
+            "output": self.target(encoder, task, target, "ensembles.json"),
+        }
+        needs = [*pool.needs, *beside.needs, *filter(None, (weights, other_weights))]
+        files = [*pool.files, *self.files(settings.text, settings.dev, settings.test)]
+        return Job(python("ensembles.py", options), files, needs)
+
+    def analyse(self, encoder: str, task: str, target: str) -> Job:
+        """Measure charts, pools and sources on development sentences, else on test sentences."""
+        settings, pool = (
+            self.study.targets[target],
+            self._over_sources(encoder, task, target, self.pooled(target)),
+        )
+        weights = self.target(encoder, task, target, "weights/weights.yaml") if self.study.labelled else None
+        gold, split = (
+            (settings.dev, settings.dev_split) if settings.dev else (settings.test, settings.test_split)
+        )
+        options = pool.options | {
+            "output": self.target(encoder, task, target, "analysis"),
+            "treebank": self.treebank(dev=gold) if settings.dev else self.treebank(test=gold),
+            "split": split,
+            "sigma": self.study.sigma,
+            "weights": weights,
+            "plots": False,
+        }
+        needs = [*pool.needs, *filter(None, [weights])]
+        return Job(hf_xst("analyse", options), [*pool.files, *self.files(gold)], needs)
+
+    def build_charts(self, encoder: str, task: str, target: str, charts: str) -> Job:
+        """Make charts of a target's text."""
+        block, settings, entry = (
+            (encoder, task, target),
+            self.study.charts[charts],
+            self.study.targets[target],
+        )
+        names = self.pooled(target, charts)
+        pool = self._over_sources(*block, names, settings.upos)
+        weights = settings.weights
+        if weights in ("learned", "published"):
+            file = "weights.yaml" if weights == "learned" else "published_weights.yaml"
+            weights = self.target(*block, "weights", file)
+            pool.needs.append(weights)
+        for method in settings.add:
+            folder = self.target(*block, "models", method, self.seeds(method)[0])
+            pool.options["sources"].append(f"{method}={folder}")
+            pool.needs += model_files(folder)
+        every = len(names) if settings.init_from == "best" else None
+        select = settings.select or self.study.select or every
+        start = settings.init_from or self.study.init_from
+        options = {"sigma": self.study.sigma, **settings.build_charts} | pool.options
+        options |= {
+            "output": self.target(*block, "charts", charts),
+            "seed": self.study.seeds[0],
+            "preset": "paper",
+            "rule": settings.rule,
+            "weights": weights,
+            "select": select,  # of selected sources the best one is the initial model
+            "init_from": None if select else start if start in names else names[0],
+            "treebank": self.treebank(text=entry.text),
+            "split": settings.text_split or entry.text_split,
+        }
+        return Job(hf_xst("build-charts", options), [*pool.files, *self.files(entry.text)], pool.needs)
+
+    def transfer(self, encoder: str, task: str, target: str, method: str, seed: str) -> Job:
+        """Train a target model on charts."""
+        block, settings, entry = (
+            (encoder, task, target),
+            self.study.methods[method],
+            self.study.targets[target],
+        )
+        charts, names = self.target(*block, "charts", settings.charts), self.pooled(target, settings.charts)
+        pool = self._over_sources(*block, names, settings.upos)
+        del pool.options["sources"]
+        if settings.init_from == "scratch":
+            start = self.study.charts[settings.charts].init_from or self.study.init_from
+            pool.options["like"] = self.source(encoder, task, start if start in names else names[0])
+        options = merge(self.settings("transfer", encoder, task, method), settings.transfer) | pool.options
+        options |= {
+            "output": self.target(*block, "models", method, seed),
+            "seed": seed,
+            "charts": charts,
+            "init_from": settings.init_from,
+            "treebank": self.treebank(dev=entry.dev),
+            "split": entry.dev_split if entry.dev else None,
+            "embedding_cache": self.embedding_cache(target),
+        }
+        files = [*pool.files, *self.files(entry.dev)]
+        return Job(train("transfer", options), files, [*pool.needs, f"{charts}/{CHARTS}"])
+
+    def evaluate_target(self, encoder: str, task: str, target: str, method: str, seed: str) -> Job:
+        """Score a target model on the test files."""
+        settings, entry = self.study.methods[method], self.study.targets[target]
+        folder = self.target(encoder, task, target, "models", method, seed)
+        pool = self._over_sources(encoder, task, target, [], settings.upos)
+        test = (self.treebank(test=entry.test), entry.test_split)
+        if settings.config:  # no command changes the configuration of a trained model
+            changes = [
+                f"{name}={yaml.safe_dump(value).split()[0]}" for name, value in settings.config.items()
+            ]
+            options = pool.options | {
+                "sources": [f"{method}={folder}"],
+                "config": changes,
+                "test": test,
+                "output": f"{folder}/{SCORES}",
+            }
+            command = python("ensembles.py", options)
+        else:
+            options = {"model": folder, "output": folder, "treebank": test[0], "split": test[1]}
+            command = hf_xst("evaluate", pool.options | options)
+        return Job(command, self.files(entry.test), [*model_files(folder), *pool.needs])
+
+
+# -- command lines --------------------------------------------------------------------------------------
+
+
+def hf_xst(command: str, options: Settings) -> str:
+    """Return the command line of a command."""
+    return shlex.join(["hf-xst", command, *flags(options)])
+
+
+def train(command: str, options: Settings) -> str:
+    """Return the command line of a training command, which removes its checkpoints at the end."""
+    return f"{hf_xst(command, options)} && rm -rf {shlex.quote(str(options['output']))}/run/checkpoint-*"
+
+
+def python(script: str, options: Settings) -> str:
+    """Return the command line of a script beside this one."""
+    return shlex.join(["python", os.path.relpath(HERE / script), *flags(options)])
+
+
+def flags(options: Settings) -> Iterator[str]:
+    """Yield options as words of a command line; None and empty lists are left out."""
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, (list, tuple)):
+            yield from (flag, *map(str, value)) if value else ()
+        elif value is not None:
+            yield f"{flag}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def model_files(folder: str) -> list[str]:
+    """Return the files of a trained target model for which jobs over it wait."""
+    return [f"{folder}/{RESULTS}", f"{folder}/model.safetensors"]
+
+
+def merge(*parts: Settings) -> dict[str, Any]:
+    """Merge options: later values win, lists are appended to each other."""
+    merged: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.items():
+            is_appended = isinstance(value, list) and isinstance(merged.get(name), list)
+            merged[name] = [*merged[name], *value] if is_appended else value
+    return merged
