@@ -1,1 +1,1 @@
-"""Training of source models, of target models on charts, and everything that runs models over sentences."""
+"""Trainers: supervised training of source models, and training of target models on charts."""

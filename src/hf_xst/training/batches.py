@@ -1,4 +1,4 @@
-"""Which sentences are trained on together."""
+"""Sample batches of similar sentence length, the same ones for any accumulation and number of processes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from datasets import Dataset
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import Sampler
 
-from hf_xst.models.collation import FILLER
+from hf_xst.models.running import FILLER
+
+BUCKET_WIDTH = 10
 
 
-class Filled(TorchDataset[dict[str, Any]]):
-    """A data set padded with rows that weigh nothing, so that every process gets full batches.
-
-    Args:
-        rows: the data set.
-        multiple: its length is padded to a multiple of this.
-    """
+class PaddedDataset(TorchDataset[dict[str, Any]]):
+    """Pad a data set with rows of weight 0 to a multiple, so that every process gets full batches."""
 
     def __init__(self, rows: Dataset, multiple: int) -> None:
         self.rows = rows
@@ -27,7 +24,7 @@ class Filled(TorchDataset[dict[str, Any]]):
         self.sampler: BucketSampler | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the sampler, which accelerate does not reach when a run goes on within an epoch."""
+        """Pass the epoch to the sampler, which accelerate does not reach when resuming within an epoch."""
         if self.sampler is not None:
             self.sampler.set_epoch(epoch)
 
@@ -35,31 +32,31 @@ class Filled(TorchDataset[dict[str, Any]]):
         return self.length
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        filler = index >= len(self.rows)
-        return {**self.rows[0 if filler else index], FILLER: filler}
+        is_filler = index >= len(self.rows)
+        return {**self.rows[0 if is_filler else index], FILLER: is_filler}
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         return [self[index] for index in indices]
 
 
 def sentence_lengths(rows: Dataset) -> list[int]:
-    """Return the number of words of each row, as a transform set on the data set gives them."""
-    if rows.format["type"] == "custom":  # the words may be a column that only the transform makes
+    """Return the number of words of each row, after any transform set on the data set."""
+    if rows.format["type"] == "custom":  # the transform may create the column
         return [len(row["words"]) for row in rows]
     return [len(words) for words in rows["words"]]
 
 
 class BucketSampler(Sampler[int]):
-    """Shuffled batches of sentences of like length; the order depends on seed and epoch alone.
+    """Shuffle batches of sentences of similar length; the order depends on seed and epoch only.
 
-    A batch here is all that one update sees, however it is cut into accumulated micro-batches and processes:
-    so every way of cutting makes the same updates.
+    A batch is what one update sees, before it is divided into accumulated micro-batches and among processes.
+    So the updates do not depend on this division.
 
     Args:
         lengths: words of each sentence.
-        batch_size: sentences of an update; whole batches come from one bucket of ten lengths.
-        seed: of the shuffling.
-        fillers: rows after those with a length, which come last.
+        batch_size: sentences per update; full batches come from one bucket of similar lengths.
+        seed: seed of the order.
+        fillers: rows that follow those with a length; they come last.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, fillers: int = 0) -> None:
@@ -67,7 +64,7 @@ class BucketSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose order comes next."""
+        """Select the order of an epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -77,19 +74,19 @@ class BucketSampler(Sampler[int]):
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
         buckets: dict[int, list[int]] = {}
         for index in torch.randperm(len(self.lengths), generator=generator).tolist():
-            buckets.setdefault(self.lengths[index] // 10, []).append(index)
-        batches, left_over = [], []
+            buckets.setdefault(self.lengths[index] // BUCKET_WIDTH, []).append(index)
+        batches: list[Sequence[int]] = []
+        remainders: list[int] = []
         for _, bucket in sorted(buckets.items()):
-            whole = len(bucket) // self.batch_size * self.batch_size
-            batches += self._cut(bucket[:whole])
-            left_over += bucket[whole:]
-        tail = self._cut(left_over)
-        batches += [batch for batch in tail if len(batch) == self.batch_size]
-        for place in torch.randperm(len(batches), generator=generator).tolist():
-            yield from batches[place]
-        # A batch that is not full can only be the last one.
-        yield from (index for batch in tail if len(batch) < self.batch_size for index in batch)
+            full = len(bucket) // self.batch_size * self.batch_size
+            batches += self._split(bucket[:full])
+            remainders += bucket[full:]
+        full = len(remainders) // self.batch_size * self.batch_size
+        batches += self._split(remainders[:full])
+        for index in torch.randperm(len(batches), generator=generator).tolist():
+            yield from batches[index]
+        yield from remainders[full:]  # only the last batch may be incomplete
         yield from range(len(self.lengths), len(self))
 
-    def _cut(self, indices: Sequence[int]) -> list[Sequence[int]]:
+    def _split(self, indices: Sequence[int]) -> list[Sequence[int]]:
         return [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]

@@ -1,4 +1,4 @@
-"""The pull back to the starting parameters: lambda * |theta - theta0|^2, as a gradient."""
+"""The pull to the initial parameters, lambda * |theta - theta0|^2, as a gradient."""
 
 from __future__ import annotations
 
@@ -9,87 +9,80 @@ import torch
 from accelerate.optimizer import AcceleratedOptimizer
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from hf_xst.files import atomic_path
 
-START_FILE = "theta0.safetensors"
+INITIAL_PARAMETERS = "theta0.safetensors"
 
 
-class StartPull(TrainerCallback):
-    """Add 2 * lambda * (theta - theta0) to the gradient once an update, after accumulation and clipping.
+class InitialPull(TrainerCallback):
+    """Add 2 * lambda * (theta - theta0) to the gradient of each update, after accumulation and clipping.
 
-    Only trainable parameters are pulled. `ChartTrainer` saves theta0 with every checkpoint and loads it
-    when a run is resumed.
+    Only trainable parameters are pulled. `ChartTrainer` saves theta0 with every checkpoint, and loads it when
+    it resumes.
 
     Args:
-        strength: lambda.
-
-    Raises:
-        ValueError: lambda is negative.
+        strength: lambda, at least 0.
     """
 
     def __init__(self, strength: float) -> None:
         if strength < 0:
-            raise ValueError(f"the pull's strength (l2) is {strength}; expected at least 0")
+            raise ValueError(f"the strength of the pull (l2) is {strength}; expected at least 0")
         self.strength = strength
-        self.start: dict[str, Tensor] = {}
+        self.initial: dict[str, Tensor] = {}
         self._loaded: dict[str, Tensor] | None = None
-        self._summed, self._updates = torch.zeros(()), 0
+        self._sum, self._updates = torch.zeros(()), 0
 
     def save(self, checkpoint: Path) -> None:
         """Write theta0 into a checkpoint."""
-        with atomic_path(checkpoint / START_FILE) as aside:
-            save_file({name: value.contiguous() for name, value in self.start.items()}, aside)
+        with atomic_path(checkpoint / INITIAL_PARAMETERS) as path:
+            save_file({name: value.contiguous() for name, value in self.initial.items()}, path)
 
     def load(self, checkpoint: Path) -> None:
-        """Take theta0 from a checkpoint, instead of from the model as it stands, when training begins.
+        """Read theta0 from a checkpoint, for the next training to use instead of the model's parameters.
 
         Raises:
-            ValueError: the checkpoint was made by a run without the pull.
+            ValueError: the checkpoint was saved without a pull.
         """
-        path = checkpoint / START_FILE
+        path = checkpoint / INITIAL_PARAMETERS
         if not path.exists():
-            raise ValueError(f"{checkpoint} has no {START_FILE}: it was made without a pull (l2 = 0)")
+            raise ValueError(f"{checkpoint} has no {INITIAL_PARAMETERS}: saved without a pull (l2 = 0)")
         self._loaded = load_file(path)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Remember where training starts."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Copy the initial parameters."""
         parameters = _trainable(kwargs["model"])
-        start = parameters if self._loaded is None else self._loaded
-        self.start = {
-            name: start[name].detach().to(parameter.device, copy=True)
+        initial = parameters if self._loaded is None else self._loaded
+        self.initial = {
+            name: initial[name].detach().to(parameter.device, copy=True)
             for name, parameter in parameters.items()
         }
         self._loaded = None
 
     @torch.no_grad()
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add the pull to the gradient."""
         optimizer = kwargs.get("optimizer")
         if isinstance(optimizer, AcceleratedOptimizer) and optimizer.scaler is not None:
             _unscale(optimizer)
         for name, parameter in _trainable(kwargs["model"]).items():
-            away = parameter - self.start[name]
-            # No float() here: it would make a GPU wait for every parameter.
-            self._summed = self._summed.to(away.device) + self.strength * away.square().sum()
-            gradient = 2 * self.strength * away
+            difference = parameter - self.initial[name]
+            # float() here would make a GPU wait for every parameter.
+            self._sum = self._sum.to(difference.device) + self.strength * difference.square().sum()
+            gradient = 2 * self.strength * difference
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         self._updates += 1
 
     def take_mean(self) -> float:
         """Return the mean of lambda * |theta - theta0|^2 over the updates since the last call."""
-        mean = float(self._summed) / max(1, self._updates)
-        self._summed, self._updates = torch.zeros(()), 0
+        mean = float(self._sum) / max(1, self._updates)
+        self._sum, self._updates = torch.zeros(()), 0
         return mean
 
 
 def _unscale(optimizer: AcceleratedOptimizer) -> None:
-    """Undo the scaling of fp16 gradients, unless clipping, or taking the norm that is logged, has done so."""
+    """Undo the scaling of fp16 gradients, unless clipping or the logged norm has done so."""
     try:
         optimizer.scaler.unscale_(optimizer.optimizer)
     except RuntimeError as error:

@@ -9,23 +9,21 @@ from datasets import Dataset
 from torch import Tensor
 from transformers import TrainingArguments
 
-from hf_xst.models.cached_states import FrozenStates
-from hf_xst.models.collation import Collator
+from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel, StructuredOutput
+from hf_xst.models.running import Collator
 from hf_xst.training.trainer import StructuredTrainer
 
 
 class SupervisedTrainer(StructuredTrainer):
-    """Train a model on gold columns with the loss that the model itself names.
-
-    The loss is a mean over the model's units: words for a parser, sentences for a tagger.
+    """Train a model on gold columns with its own loss, averaged over words (parser) or sentences (tagger).
 
     Args:
-        model: the model, or None where `model_init` is given.
-        args: the training arguments.
+        model: the model, or None if `model_init` is given.
+        args: training arguments.
         train_dataset: prepared rows with the model's gold columns.
         eval_dataset: the same, for the development score.
-        states: ready states of a frozen encoder.
+        embeddings: cached embeddings of a frozen encoder.
         kwargs: for `transformers.Trainer`.
     """
 
@@ -35,10 +33,11 @@ class SupervisedTrainer(StructuredTrainer):
         args: TrainingArguments,
         train_dataset: Dataset | None = None,
         eval_dataset: Dataset | None = None,
-        states: FrozenStates | None = None,
+        embeddings: CachedEmbeddings | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(model, args, partial(Collator, states=states), train_dataset, eval_dataset, **kwargs)
+        collator = partial(Collator, embeddings=embeddings)
+        super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
 
     def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
         """Return the model's supervised loss of each sentence: (B,)."""

@@ -1,8 +1,9 @@
-"""Training a target model on charts (Kurniawan et al. 2021, equation 1)."""
+"""Train target models on charts (Kurniawan et al. 2021, equation 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,39 +16,37 @@ from transformers import TrainingArguments
 
 from hf_xst.charts import chart_loss, soft_loss
 from hf_xst.charts.dataset import to_log_probs, to_mask
-from hf_xst.models.cached_states import FrozenStates
-from hf_xst.models.collation import Collator
+from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel, StructuredOutput
+from hf_xst.models.running import Collator
 from hf_xst.structures.base import Structure
 from hf_xst.training.collation import ChartCollator, ChartUse
-from hf_xst.training.pull import StartPull
+from hf_xst.training.pull import InitialPull
 from hf_xst.training.trainer import StructuredTrainer
 
-# So many sentences whose charts are empty are named.
-NAMED = 10
+MAX_REPORTED = 10
 
 
 class ChartTrainer(StructuredTrainer):
-    """Train a model on charts: mean over sentences of log Z - log Z(chart), plus the pull to the start.
+    """Train a model on charts: mean of log Z - log Z(chart) over sentences, plus the pull to theta0.
 
-    A share of the loss may be the cross-entropy against the pool instead, see `ChartUse`.
-    A sentence whose chart, or whose pool, holds no structure of the model's space is trained on the pool's
-    best structure instead, and counted: see `empty_charts` and `empty_sentences`.
+    Part of the loss may be the cross-entropy against the pool, see `ChartUse`. A sentence whose chart or pool
+    contains no structure of the model's space is trained on the pool's best structure instead, and counted:
+    see `empty_sentences`.
 
     Args:
-        model: the starting model, or None where `model_init` is given; theta0 is what it is when training
-            begins.
-        args: the training arguments.
+        model: the initial model, or None if `model_init` is given; theta0 is copied when training begins.
+        args: training arguments.
         train_dataset: chart rows, see `hf_xst.charts.dataset`.
-        names: the charts' alphabet; the model's own if not given.
-        l2: lambda, the strength of the pull to theta0.
+        names: labels of the charts; defaults to the model's.
+        l2: lambda, the strength of the pull to theta0, at least 0.
         eval_dataset: prepared rows with gold columns, for development curves; never trained on.
-        states: ready states of a frozen encoder.
-        use: what of the stored charts counts; as published if not given.
+        embeddings: cached embeddings of a frozen encoder.
+        use: how the stored charts are used; defaults to the published way.
         kwargs: for `transformers.Trainer`.
 
     Raises:
-        ValueError: the charts name labels that the model does not have, or l2 is negative.
+        ValueError: the charts use labels that the model does not have, or l2 is negative.
     """
 
     def __init__(
@@ -59,90 +58,94 @@ class ChartTrainer(StructuredTrainer):
         *,
         l2: float = 0.0,
         eval_dataset: Dataset | None = None,
-        states: FrozenStates | None = None,
+        embeddings: CachedEmbeddings | None = None,
         use: ChartUse | None = None,
         **kwargs: Any,
     ) -> None:
-        def collator(start: StructuredModel) -> Collator:
-            return ChartCollator(start, names or start.names, states, use=use)
+        def collator(initial: StructuredModel) -> Collator:
+            return ChartCollator(initial, names or initial.names, embeddings, use=use)
 
         self._soft = 0.0 if use is None else use.soft
         super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
-        self._eval_collator = Collator(self.bare_model, states, gold=False)
-        self.empty_charts = 0
-        self._empty_names: list[str] = []
-        self.pull = StartPull(l2) if l2 else None
+        self._eval_collator = Collator(self.bare_model, embeddings, gold=False)
+        self._empty_count = 0
+        self._empty_ids: list[str] = []
+        self.pull = InitialPull(l2) if l2 else None
         if self.pull is not None:
             self.add_callback(self.pull)
 
     # -- loss -----------------------------------------------------------------------------------------
 
     def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
-        """Return the loss of each sentence: (B,), chart loss and soft loss in the shares wanted."""
+        """Return (1 - soft) * chart loss + soft * soft loss of each sentence: (B,)."""
         distribution = self.bare_model.distribution(output)
-        parts = []
+        terms = []
         if self._soft < 1:
             chart = to_mask(inputs["chart"], distribution.valid)
-            parts.append((1 - self._soft, chart_loss(distribution, chart)))
+            terms.append((1 - self._soft, chart_loss(distribution, chart)))
         if self._soft > 0:
             pooled = to_log_probs(inputs["soft"], inputs["soft_log_probs"], like=distribution.valid)
-            parts.append((self._soft, soft_loss(distribution, pooled)))
-        empty = torch.stack([losses.isinf() for _, losses in parts])
-        if bool(empty.any()):
-            self._note_empty(empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
-            instead = self._fallback_losses(distribution, inputs)
-            parts = [(share, torch.where(losses.isinf(), instead, losses)) for share, losses in parts]
-        return torch.stack([share * losses for share, losses in parts]).sum(0)
+            terms.append((self._soft, soft_loss(distribution, pooled)))
+        is_empty = torch.stack([losses.isinf() for _, losses in terms])
+        if bool(is_empty.any()):
+            self._count_empty(is_empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
+            fallback = self._fallback_losses(distribution, inputs)
+            terms = [(weight, torch.where(losses.isinf(), fallback, losses)) for weight, losses in terms]
+        return torch.stack([weight * losses for weight, losses in terms]).sum(0)
 
     def _fallback_losses(self, distribution: Structure, inputs: dict[str, Any]) -> Tensor:
         losses = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
         return torch.where(losses.isinf(), 0.0, losses)
 
-    def _note_empty(self, empty: Tensor, names: Sequence[str]) -> None:
-        self.empty_charts += int(empty.sum())
-        met = [name for name, is_empty in zip(names, empty.tolist(), strict=True) if is_empty]
-        self._empty_names = list(dict.fromkeys([*self._empty_names, *met]))[:NAMED]
+    def _count_empty(self, is_empty: Tensor, sent_ids: Sequence[str]) -> None:
+        self._empty_count += int(is_empty.sum())
+        ids = [sent_id for sent_id, empty in zip(sent_ids, is_empty.tolist(), strict=True) if empty]
+        self._empty_ids = list(dict.fromkeys([*self._empty_ids, *ids]))[:MAX_REPORTED]
 
     def empty_sentences(self) -> tuple[int, list[str]]:
-        """Return how often a chart held no structure since this run began or went on, and where first.
+        """Return how often a chart contained no structure since training began or resumed, and the first ids.
 
-        Every process must ask; the answer is about all of them, while `empty_charts` counts one's own.
+        The result covers all processes, so every process must call this.
         """
-        own = [(self.empty_charts, self._empty_names)]
-        met = gather_object(own) if self.args.world_size > 1 else own
-        names = dict.fromkeys(name for _, some in met for name in some)
-        return sum(times for times, _ in met), list(names)[:NAMED]
+        counts = [(self._empty_count, self._empty_ids)]
+        if self.args.world_size > 1:
+            counts = gather_object(counts)
+        ids = dict.fromkeys(sent_id for _, sent_ids in counts for sent_id in sent_ids)
+        return sum(count for count, _ in counts), list(ids)[:MAX_REPORTED]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log the whole objective: the mean chart loss plus the pull's value; and empty charts, if any."""
+        """Log the objective, which is the mean chart loss plus the pull, and the number of empty charts."""
         if "loss" in logs:
             if self.pull is not None:
                 logs["pull"] = self.pull.take_mean()
                 logs["chart_loss"] = logs["loss"]
                 logs["loss"] = logs["loss"] + logs["pull"]
-            times, _ = self.empty_sentences()
-            if times:
-                logs["empty_charts"] = times
+            count, _ = self.empty_sentences()
+            if count:
+                logs["empty_charts"] = count
         super().log(logs, start_time)
 
-    # -- evaluation -----------------------------------------------------------------------------------
+    # -- evaluation: development sentences have no charts ---------------------------------------------
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
-        """Return batches of plain prepared rows: development sentences need no charts."""
-        return self._with_plain_collator(lambda: super(ChartTrainer, self).get_eval_dataloader(eval_dataset))
+        """Return batches of prepared rows without charts."""
+        with self._plain_collator():
+            return super().get_eval_dataloader(eval_dataset)
 
     def get_test_dataloader(self, test_dataset: Any) -> DataLoader[Any]:
-        """Return batches of plain prepared rows."""
-        return self._with_plain_collator(lambda: super(ChartTrainer, self).get_test_dataloader(test_dataset))
+        """Return batches of prepared rows without charts."""
+        with self._plain_collator():
+            return super().get_test_dataloader(test_dataset)
 
-    def _with_plain_collator(self, build: Callable[[], DataLoader[Any]]) -> DataLoader[Any]:
+    @contextmanager
+    def _plain_collator(self) -> Iterator[None]:
         collator, self.data_collator = self.data_collator, self._eval_collator
         try:
-            return build()
+            yield
         finally:
             self.data_collator = collator
 
-    # -- theta0 goes where the optimizer's state goes, before the checkpoint counts as whole -----------------
+    # -- theta0 is saved with the optimizer's state, before the checkpoint counts as complete ---------
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)

@@ -1,0 +1,61 @@
+"""Callbacks that log training in readable lines, and stop it when it diverges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import ProgressCallback, TrainerCallback, TrainerState
+
+from hf_xst.console import say
+
+TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import takes seconds
+# Suffixes of the Trainer's metrics that do not measure quality.
+NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
+
+
+class StopWhenDiverged(TrainerCallback):
+    """Stop training when the loss becomes NaN."""
+
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Raise ValueError if a loss is NaN."""
+        for name in ("loss", "train_loss", "eval_loss"):
+            value = (logs or {}).get(name)
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(
+                    f"the loss is NaN at update {state.global_step}: training has diverged; a smaller "
+                    "--learning-rate may help"
+                )
+
+
+def _format(state: TrainerState, logs: Mapping[str, Any] | None) -> str | None:
+    """Format a log entry's losses and scores; return None if it has neither, or on later processes."""
+    scores = [
+        f"{name.removeprefix('eval_')} {value:.4g}"
+        for name, value in (logs or {}).items()
+        if isinstance(value, float) and not name.endswith(NOT_SCORES)
+    ]
+    if not scores or not state.is_world_process_zero:
+        return None
+    return f"update {state.global_step} of {state.max_steps}: {', '.join(scores)}"
+
+
+class LogLines(TrainerCallback):
+    """Print each log entry as a line, instead of the Trainer's dictionaries."""
+
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Print the entry."""
+        line = _format(state, logs)
+        if line is not None:
+            say(line)
+
+
+class ProgressWithLines(ProgressCallback):
+    """Show the Trainer's progress bar, with each log entry as a line above it."""
+
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Print the entry above the bar."""
+        line = _format(state, logs)
+        if line is not None and self.training_bar is not None:
+            self.training_bar.write(line)
