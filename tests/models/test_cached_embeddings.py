@@ -60,7 +60,7 @@ def test_training_on_cached_embeddings_has_the_same_losses(bert, tmp_path):
         cache = CachedEmbeddings.empty_for(model) if is_cached else None
         if cache is not None:
             cache.add(model, rows["words"])
-        trainer = SupervisedTrainer(model, arguments(tmp_path, 2), rows, eval_dataset=rows, states=cache)
+        trainer = SupervisedTrainer(model, arguments(tmp_path, 2), rows, eval_dataset=rows, embeddings=cache)
         trainer.train()
         losses.append([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
     assert losses[0] == pytest.approx(losses[1], rel=1e-2)

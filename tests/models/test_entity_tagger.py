@@ -146,7 +146,7 @@ def test_a_chart_that_contradicts_the_scheme_is_worth_its_legal_part() -> None:
 def test_a_type_of_another_model_is_added_as_a_whole() -> None:
     model = entities()
     before = model(words=SENTENCES).scores
-    with pytest.raises(ValueError, match="found the label I-ORG, but not B-ORG"):
+    with pytest.raises(ValueError, match="found the label I-ORG without B-ORG"):
         model.add_labels(["I-ORG"])
     assert_close(model(words=SENTENCES).scores, before)
     model.add_labels(["I-ORG", "B-ORG"])
@@ -194,7 +194,7 @@ def test_the_scheme_says_what_counts() -> None:
     [
         ({"scheme": "bio"}, "found the labels DET, NOUN, VERB; the scheme bio has O"),
         ({"scheme": "bioes"}, "scheme is 'bioes'; expected 'bio'"),
-        ({"scheme": "bio", "labels": ["O", "I-X"]}, "found the label I-X, but not B-X"),
+        ({"scheme": "bio", "labels": ["O", "I-X"]}, "found the label I-X without B-X"),
     ],
 )
 def test_labels_of_no_scheme_are_refused(changes: dict[str, Any], message: str) -> None:

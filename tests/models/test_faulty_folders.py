@@ -55,7 +55,7 @@ def test_a_word_list_of_another_model(tmp_path: Path) -> None:
     parser().save_pretrained(tmp_path)
     parser(word_vectors(["x", "y"])).encoder.words.save_assets(tmp_path)
     with pytest.raises(
-        ValueError, match="names 2 words, the weights hold 6 vectors; the folder mixes two models"
+        ValueError, match="lists 2 words, but the weights hold 6 vectors; the folder mixes two models"
     ):
         AutoModel.from_pretrained(tmp_path)
 

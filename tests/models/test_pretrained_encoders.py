@@ -95,7 +95,7 @@ def test_first_layers_alone(bert: Path) -> None:
 
 @pytest.mark.parametrize("layers", [0, 3])
 def test_layers_that_are_not_there(bert: Path, layers: int) -> None:
-    with pytest.raises(ValueError, match=f"has 2 layers; found {layers} to keep"):
+    with pytest.raises(ValueError, match=f"has 2 layers; cannot keep {layers}"):
         model_over(bert, layers=layers)
 
 
@@ -129,7 +129,7 @@ def test_a_configuration_alone_has_no_tokenizer(bert: Path) -> None:
     assert isinstance(fresh.encoder.words, PretrainedWords)
     with pytest.raises(ValueError, match="has no tokenizer; build it with from_encoder"):
         fresh.predict([{"words": ["a"]}])
-    with pytest.raises(ValueError, match="needs encoder_config; build the model with from_encoder"):
+    with pytest.raises(ValueError, match="requires encoder_config; build the model with from_encoder"):
         CrfTagger(tagger_config(encoder="pretrained"))
 
 
@@ -140,7 +140,7 @@ def test_the_encoder_has_the_dtype_of_the_whole_model(bert: Path) -> None:
 
 
 def test_word_vectors_are_not_for_it(bert: Path) -> None:
-    with pytest.raises(ValueError, match="it has no word vectors"):
+    with pytest.raises(ValueError, match="and no word vectors"):
         model_over(bert).train_word_vectors()
 
 

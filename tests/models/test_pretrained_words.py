@@ -26,7 +26,7 @@ from helpers.tiny_models import (
 )
 from hf_xst import CrfTagger
 from hf_xst.data import read_conllu
-from hf_xst.models.windows import window_starts
+from hf_xst.models.pretrained_words import window_starts
 
 ROOM = 18  # 20 pieces less [CLS] and [SEP]
 
@@ -170,5 +170,5 @@ def test_limit_is_what_the_encoder_has_positions_for(
 
 def test_a_lower_limit_is_kept_and_one_without_room_refused(bert: Path) -> None:
     assert model_over(bert, max_pieces=7).encoder.words.featurise([["ab"] * 30])["input_ids"].shape[1] == 7
-    with pytest.raises(ValueError, match="max_pieces is 2, and the tokenizer adds 2 pieces"):
+    with pytest.raises(ValueError, match="max_pieces is 2, but the tokenizer adds 2 pieces"):
         model_over(bert, max_pieces=2).predict([{"words": ["a"]}])

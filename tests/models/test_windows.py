@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.models.windows import assign_words, cut_windows, window_starts
+from hf_xst.models.pretrained_words import assign_words, cut_windows, window_starts
 
 
 @given(st.integers(1, 60), st.integers(1, 20))

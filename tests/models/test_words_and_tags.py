@@ -138,7 +138,10 @@ def test_another_language_takes_the_place_of_the_table() -> None:
 
 @pytest.mark.parametrize(
     ("size", "name", "message"),
-    [(8, "other", "space 'space' .8 numbers.; found 'other'"), (9, "space", r"found 'space' \(9 numbers\)")],
+    [
+        (8, "other", "space 'space' .8 dimensions., found 'other'"),
+        (9, "space", r"found 'space' \(9 dimensions\)"),
+    ],
 )
 def test_vectors_of_another_space_are_refused(size: int, name: str, message: str) -> None:
     model = parser()

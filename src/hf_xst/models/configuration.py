@@ -1,4 +1,4 @@
-"""What every structured model's configuration says about its input and its encoder."""
+"""Configurations of the parser and the tagger, and their shared base."""
 
 from __future__ import annotations
 
@@ -7,37 +7,42 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-from hf_xst.data.bio import check_bio
+from hf_xst.data.labels import check_bio
+
+BOUNDARIES = ("<s>", "</s>")
+"""Tags that every tagger adds around a sentence."""
+SCHEMES = ("bio",)
 
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
     """Fields shared by all structured models; the defaults are the published sizes (supplement, table 7).
 
     Args:
-        labels: names of the labels in the order of the output rows.
+        labels: label names in the order of the output rows.
         encoder: `"vectors"` (word vectors, encoder A) or `"pretrained"` (any `AutoModel`, encoder B).
-        word_size: width of a word's state before special words and tags are added.
+        word_size: width of a word's embedding, without special words and UPOS tags.
         vocabulary_size: words in the table of encoder A.
-        vector_space: `{"name", "dimension", "sha256"}` of the vectors that encoder A reads words by.
-        freeze_word_vectors: keep encoder A's table as a buffer (true) or train it (false).
-        encoder_config: the whole configuration of encoder B, nested.
-        frozen_layers: layers of encoder B that stay as they are, its embeddings first; -1 freezes all of it.
-        piece_pooling: a word's state is the mean of its pieces' states or the first one's.
-        max_pieces: pieces that encoder B sees at once; longer sentences are read in overlapping windows.
+        vector_space: `{"name", "dimension", "sha256"}` of the vectors of encoder A.
+        freeze_word_vectors: whether encoder A's table is a buffer (true) or trained (false).
+        encoder_config: the complete configuration of encoder B, nested.
+        frozen_layers: number of layers of encoder B that are not trained, besides its embeddings; -1 freezes
+            all of it.
+        piece_pooling: a word's embedding is the `"mean"` of its pieces' states or the `"first"` of them.
+        max_pieces: pieces in a window of encoder B; longer sentences are read in overlapping windows.
         context_layers: layers of the distance-aware Transformer over the words; `None` means 6 with encoder
-            A and none with encoder B.
+            A and 0 with encoder B.
         attention_heads: attention heads of a layer.
         key_size: width of the keys and values of a head.
         feed_forward_size: inner width of a layer's feed-forward block.
         max_distance: longest distance with an embedding of its own.
         context_dropout: dropout rate within the Transformer.
-        word_dropout: rate at which a whole word is replaced by the unknown word in training.
-        output_dropout: rate at which a whole output channel is dropped in training.
-        uses_upos: whether coarse tags are part of the input.
-        upos_names: the coarse tags that have an embedding; any other one is the unknown tag.
-        upos_size: width of a coarse tag's embedding.
-        upos_dropout: rate at which a coarse tag is replaced by the unknown tag in training.
-        start_sha256: identifies the model that this one was fine-tuned from on other gold, by its parameters.
+        word_dropout: rate at which a word is replaced by the unknown word in training.
+        output_dropout: rate at which an output channel is dropped in training, for all words at once.
+        uses_upos: whether UPOS tags are part of the input.
+        upos_names: the UPOS tags that have an embedding; all others share that of the unknown tag.
+        upos_size: width of a UPOS tag's embedding.
+        upos_dropout: rate at which a UPOS tag is replaced by the unknown tag in training.
+        start_sha256: hash of the parameters of the model that this one was fine-tuned from, if any.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -65,10 +70,10 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
     start_sha256: str | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Fill in what follows from other fields and refuse what cannot work.
+        """Fill in derived fields and validate all.
 
         Raises:
-            ValueError: a name occurs twice, or a field has a value that it cannot have.
+            ValueError: a name occurs twice, or a field is out of range.
         """
         self.upos_names = list(self.upos_names or [])
         self.set_labels(self.labels or [])
@@ -78,17 +83,17 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         for name in ("context_dropout", "word_dropout", "output_dropout", "upos_dropout"):
             rate = vars(self)[name]
             if not 0 <= rate < 1:
-                raise ValueError(f"{name} is {rate!r}; expected a rate from 0 up to, not including, 1")
-        least = {"frozen_layers": -1, "context_layers": 0, "max_distance": 0, "vocabulary_size": 0}
+                raise ValueError(f"{name} is {rate!r}; expected a rate in [0, 1)")
+        minima = {"frozen_layers": -1, "context_layers": 0, "max_distance": 0, "vocabulary_size": 0}
         sizes = ("word_size", "attention_heads", "key_size", "feed_forward_size", "upos_size", "max_pieces")
-        for name, smallest in (least | dict.fromkeys(sizes, 1)).items():
+        for name, minimum in (minima | dict.fromkeys(sizes, 1)).items():
             value = vars(self)[name]
-            if value is not None and value < smallest:
-                raise ValueError(f"{name} is {value!r}; expected at least {smallest}")
+            if value is not None and value < minimum:
+                raise ValueError(f"{name} is {value!r}; expected at least {minimum}")
         super().__post_init__(**kwargs)  # type: ignore[no-untyped-call, unused-ignore]
 
     def set_labels(self, labels: list[str]) -> None:
-        """Name the labels, here and in the fields that other programs look at.
+        """Set the labels, and the fields `id2label` and `label2id` that other programs read.
 
         Raises:
             ValueError: a name occurs twice.
@@ -101,23 +106,10 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
 
     @property
     def context_depth(self) -> int:
-        """Layers of the Transformer over the words, the default resolved."""
+        """Layers of the Transformer over the words, with the default resolved."""
         if self.context_layers is not None:
             return self.context_layers
         return 6 if self.encoder == "vectors" else 0
-
-
-def check_names(field_name: str, names: list[str]) -> None:
-    """Raise ValueError if a name occurs twice: every name needs one row."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{field_name} holds {', '.join(twice)} more than once; every name needs one row")
-
-
-def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless a field has one of its values."""
-    if value not in choices:
-        raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")
 
 
 class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
@@ -125,11 +117,11 @@ class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, u
 
     Args:
         arc_size: width of a word's vector as a head and as a dependent of an unlabelled arc.
-        label_size: the same for the label.
+        label_size: the same for labels.
         score_form: `"log_softmax"` (log-probability over heads plus that over labels, as published) or
             `"raw"` (sum of the two biaffine scores).
-        single_root: whether exactly one word hangs from the root symbol.
-        projective: whether crossing arcs are ruled out.
+        single_root: whether exactly one word is attached to the root symbol.
+        projective: whether crossing arcs are excluded.
     """
 
     model_type = "hf_xst_biaffine_parser"
@@ -142,22 +134,18 @@ class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, u
     projective: bool = False
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Refuse an unknown form of the scores."""
+        """Validate all fields."""
         check_choice("score_form", self.score_form, ("log_softmax", "raw"))
         super().__post_init__(**kwargs)
-
-
-BOUNDARIES = ("<s>", "</s>")
-SCHEMES = ("bio",)
 
 
 class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
     """Configuration of `CrfTagger`; see `StructuredConfig` for the input and the encoder.
 
     Args:
-        column: the column of a prepared row that holds the tags.
-        scheme: `"bio"` where the tags mark spans, see `hf_xst.data.bio`: pairs of tags that BIO does not have
-            are then impossible. `None` where any tag may follow any other.
+        column: the column of prepared rows that holds the tags.
+        scheme: `"bio"` if the tags mark spans, see `hf_xst.data.labels`; pairs of tags that are invalid in
+            BIO are then impossible. `None` allows all pairs.
         output_dropout: as in `StructuredConfig`; the published tagger has none.
     """
 
@@ -168,26 +156,35 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
     output_dropout: float = 0.0
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check the scheme, then all else; see `StructuredConfig`.
-
-        Raises:
-            ValueError: the scheme is unknown, or a field has a value that it cannot have.
-        """
+        """Validate all fields."""
         if self.scheme is not None:
             check_choice("scheme", self.scheme, SCHEMES)
         super().__post_init__(**kwargs)
 
     def set_labels(self, labels: list[str]) -> None:
-        """Name the tags, without the boundaries, which every tagger has.
+        """Set the tags, without the boundaries, which every tagger adds.
 
         Raises:
-            ValueError: a name occurs twice, is a boundary's, or is none of the scheme's.
+            ValueError: a name occurs twice, is a boundary's, or does not exist in the scheme.
         """
-        taken = [name for name in labels if name in BOUNDARIES]
-        if taken:
+        reserved = [name for name in labels if name in BOUNDARIES]
+        if reserved:
             raise ValueError(
-                f"labels holds {', '.join(taken)}: the tagger adds the sentence boundaries itself"
+                f"labels holds {', '.join(reserved)}: the tagger adds the sentence boundaries itself"
             )
         if self.scheme is not None:
             check_bio(labels)
         super().set_labels(labels)
+
+
+def check_names(field_name: str, names: list[str]) -> None:
+    """Raise ValueError if a name occurs twice."""
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ValueError(f"{field_name} holds {', '.join(duplicates)} more than once")
+
+
+def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless a field has one of its values."""
+    if value not in choices:
+        raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")

@@ -1,8 +1,7 @@
-"""From words to states: two sources of word states under one encoder.
+"""Encode sentences: embed words, add special words, and contextualise all of them.
 
-Encoder A looks words up in a table of (cross-lingual) vectors; encoder B pools the pieces of any
-`AutoModel`. Everything behind that, special words, coarse tags, word dropout, the distance-aware
-Transformer, is written once in `WordEncoder`.
+Encoder A looks words up in a table of cross-lingual vectors; encoder B pools the pieces of any `AutoModel`.
+`WordEncoder` adds special words, UPOS tags, word dropout and the distance-aware Transformer to either.
 """
 
 from __future__ import annotations
@@ -17,17 +16,15 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
 
-Features = dict[str, Tensor]
-
 
 class WordEncoder(nn.Module):
-    """Word states, special words around them, and context.
+    """Word embeddings, special words around them, and context.
 
     Args:
         config: sizes and rates.
         leading: special words before the first word.
         trailing: special words after the last word (0 or 1).
-        extra_size: width of what is joined to each word (the embedding of its coarse tag).
+        extra_size: width E of what is concatenated to each word (the embedding of its UPOS tag).
     """
 
     def __init__(self, config: StructuredConfig, *, leading: int, trailing: int, extra_size: int) -> None:
@@ -37,6 +34,7 @@ class WordEncoder(nn.Module):
         self.words: VectorTable | PretrainedWords = (
             VectorTable(config) if config.encoder == "vectors" else PretrainedWords(config)
         )
+        # Row 0 is the unknown word, then come the special words.
         self.special_vectors = nn.Parameter(torch.empty(1 + leading + trailing, config.word_size))
         self.output_size = config.word_size + extra_size
         self.context = DistanceAwareTransformer(
@@ -50,17 +48,17 @@ class WordEncoder(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Start the unknown word (row 0) and the special words small."""
+        """Initialise the unknown word and the special words."""
         nn.init.normal_(self.special_vectors, std=0.1)
 
-    def featurise(self, sentences: Sequence[Sequence[str]]) -> Features:
-        """Turn words into the tensors that `forward` takes (on the CPU); see the word source's own method."""
+    def featurise(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
+        """Turn words into the tensors that `forward` takes, on the CPU; see the word source's method."""
         return self.words.featurise(sentences)
 
     def forward(
         self,
         lengths: Tensor,
-        features: Features,
+        features: dict[str, Tensor],
         *,
         extra: Tensor | None = None,
         word_states: Tensor | None = None,
@@ -69,10 +67,9 @@ class WordEncoder(nn.Module):
 
         Args:
             lengths: (B,) words of each sentence; N is their maximum.
-            features: what `featurise` gave; not needed with `word_states`.
-            extra: (B, leading + N + trailing, E), joined to each position.
-            word_states: (B, N, D), ready states of the words, e.g. cached ones of a frozen encoder; a row of
-                zeros stands for a word that the word source does not know.
+            features: output of `featurise`; ignored if `word_states` is given.
+            extra: (B, leading + N + trailing, E), concatenated to each position.
+            word_states: (B, N, D) cached word embeddings; a row of zeros is an unknown word.
 
         Returns:
             (B, leading + N + trailing, D + E); positions beyond a sentence hold arbitrary finite numbers.
@@ -89,7 +86,7 @@ class WordEncoder(nn.Module):
         return contextual
 
     def _with_unknown(self, word_states: Tensor, lengths: Tensor) -> Tensor:
-        """Put the unknown word's vector where a word has no state, beyond the end, and on dropped words."""
+        """Put the unknown word's vector at unknown words, at dropped words and beyond the end."""
         inside = torch.arange(word_states.shape[1], device=lengths.device) < lengths[:, None]
         known = (word_states != 0).any(-1) & inside
         if self.training and self.word_dropout > 0:
@@ -97,17 +94,15 @@ class WordEncoder(nn.Module):
         return torch.where(known[..., None], word_states, self.special_vectors[0])
 
     def _with_specials(self, word_states: Tensor, lengths: Tensor) -> Tensor:
-        batch = word_states.shape[0]
-        before = self.special_vectors[1 : 1 + self.leading].expand(batch, -1, -1)
-        parts = [before, word_states]
-        if self.trailing:
-            parts.append(torch.zeros_like(word_states[:, :1]).expand(-1, self.trailing, -1))
-        states = torch.cat(parts, dim=1)
-        if self.trailing:
-            position = torch.arange(states.shape[1], device=states.device)
-            is_end = position == (lengths + self.leading)[:, None]
-            states = torch.where(is_end[..., None], self.special_vectors[-1], states)
-        return states
+        """Add the special words: (B, leading + N + trailing, D)."""
+        before = self.special_vectors[1 : 1 + self.leading].expand(word_states.shape[0], -1, -1)
+        if not self.trailing:
+            return torch.cat([before, word_states], dim=1)
+        room = torch.zeros_like(word_states[:, :1]).expand(-1, self.trailing, -1)
+        states = torch.cat([before, word_states, room], dim=1)
+        position = torch.arange(states.shape[1], device=states.device)
+        is_end = position == (lengths + self.leading)[:, None]
+        return torch.where(is_end[..., None], self.special_vectors[-1], states)
 
 
 class DistanceAwareAttention(nn.Module):
@@ -116,8 +111,8 @@ class DistanceAwareAttention(nn.Module):
     Args:
         size: width D of the input and the output.
         heads: number of attention heads H.
-        key_size: width of keys, queries and values of one head.
-        max_distance: distances above it share one embedding.
+        key_size: width K of the keys, queries and values of a head.
+        max_distance: longer distances share one embedding.
         dropout: dropout rate of the attention probabilities.
     """
 
@@ -131,7 +126,7 @@ class DistanceAwareAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
-        """Start the embeddings of distances; the linear parts start themselves."""
+        """Initialise the distance embeddings; the linear layers initialise themselves."""
         nn.init.xavier_uniform_(self.key_distances)
         nn.init.xavier_uniform_(self.value_distances)
 
@@ -140,7 +135,7 @@ class DistanceAwareAttention(nn.Module):
 
         Args:
             states: (B, N, D).
-            distance_one_hot: (N, N, max_distance + 1), one where |i - j| clipped has that value.
+            distance_one_hot: (N, N, max_distance + 1), one at the clipped |i - j|.
             mask: bool (B, N), true at real positions.
 
         Returns:
@@ -148,12 +143,14 @@ class DistanceAwareAttention(nn.Module):
         """
         batch, length, _ = states.shape
         split = self.query_key_value(states).view(batch, length, 3, self.heads, self.key_size)
-        query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, H, N, key_size)
+        query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, H, N, K)
         query = query / math.sqrt(self.key_size)
         by_distance = query @ self.key_distances.T  # (B, H, N, max_distance + 1)
+        # logits[i, j] = query_i . (key_j + key_distance_|i-j|): (B, H, N, N)
         logits = query @ key.transpose(-1, -2) + torch.einsum("bhid,ijd->bhij", by_distance, distance_one_hot)
         logits = logits.masked_fill(~mask[:, None, None, :], torch.finfo(logits.dtype).min)
         weights = self.dropout(logits.softmax(-1))
+        # mixed_i = sum_j weights[i, j] (value_j + value_distance_|i-j|): (B, H, N, K)
         mass_at_distance = torch.einsum("bhij,ijd->bhid", weights, distance_one_hot)
         mixed = weights @ value + mass_at_distance @ self.value_distances
         output: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, length, -1))
@@ -184,17 +181,7 @@ class DistanceAwareLayer(nn.Module):
 
 
 class DistanceAwareTransformer(nn.Module):
-    """A stack of `DistanceAwareLayer`; with no layer it is the identity.
-
-    Args:
-        layers: number of layers.
-        size: width D of the states.
-        heads: attention heads of a layer.
-        key_size: width of the keys and values of a head.
-        feed_forward: inner width of the feed-forward block.
-        max_distance: distances above it share one embedding.
-        dropout: dropout rate inside the layers.
-    """
+    """A stack of `layers` `DistanceAwareLayer`s; the identity if there are 0."""
 
     def __init__(
         self,
@@ -214,15 +201,7 @@ class DistanceAwareTransformer(nn.Module):
         )
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Give every position its context.
-
-        Args:
-            states: (B, N, D).
-            mask: bool (B, N), true at real positions.
-
-        Returns:
-            (B, N, D).
-        """
+        """Contextualise states (B, N, D); `mask` is bool (B, N), true at real positions."""
         if not self.layers:
             return states
         positions = torch.arange(states.shape[1], device=states.device)

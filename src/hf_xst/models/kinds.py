@@ -1,34 +1,47 @@
-"""The kinds of models: the one registry of parsers and taggers."""
+"""The one registry of model kinds: task name, model class and configuration class."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from transformers import MODEL_MAPPING, AutoConfig
 
-from hf_xst.models.configuration import BiaffineParserConfig, CrfTaggerConfig
-from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.configuration import BiaffineParserConfig, CrfTaggerConfig, StructuredConfig
+from hf_xst.models.modeling import StructuredModel, register
 from hf_xst.models.parser import BiaffineParser
 from hf_xst.models.tagger import CrfTagger
 
-KINDS: dict[str, tuple[type[StructuredModel], Any]] = {
-    "parser": (BiaffineParser, BiaffineParserConfig),
-    "tagger": (CrfTagger, CrfTaggerConfig),
+
+class ModelKind(NamedTuple):
+    """One kind of model."""
+
+    model_class: type[StructuredModel]
+    config_class: type[StructuredConfig]
+
+
+KINDS = {
+    "parser": ModelKind(BiaffineParser, BiaffineParserConfig),
+    "tagger": ModelKind(CrfTagger, CrfTaggerConfig),
 }
+"""The kinds of this package by task name; other packages `register` theirs with the Auto classes."""
+TASK_OF_MODEL_TYPE = {kind.config_class.model_type: task for task, kind in KINDS.items()}
+"""`model_type` of a configuration to task name."""
+
+for kind in KINDS.values():
+    register(kind.config_class, kind.model_class)
 
 
 def model_class(model_type: str) -> type[StructuredModel]:
-    """Find the class of models that charts are for.
+    """Return the registered model class of a `model_type`, as recorded with charts.
 
     Raises:
-        ValueError: the type is unknown here.
+        ValueError: the type is unknown.
     """
     try:
-        found: Any = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
-    except (ValueError, KeyError) as problem:
+        found: type[StructuredModel] = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
+    except (ValueError, KeyError) as error:
         raise ValueError(
-            f"the charts are for models of the type {model_type!r}, which is unknown here; update this "
-            "package, or import what defines them"
-        ) from problem
-    kind: type[StructuredModel] = found
-    return kind
+            f"the charts are for models of the unknown type {model_type!r}; update hf_xst, or import the "
+            "package that defines it"
+        ) from error
+    return found

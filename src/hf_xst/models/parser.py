@@ -1,29 +1,28 @@
-"""The biaffine dependency parser."""
+"""The biaffine dependency parser (Dozat and Manning 2017)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hf_xst.models.configuration import BiaffineParserConfig
-from hf_xst.models.modeling import Readable, Row, StructuredModel, StructuredOutput
+from hf_xst.models.modeling import Columns, Readable, Row, StructuredModel, StructuredOutput
 from hf_xst.numerics import at_least_single
 from hf_xst.structures import DependencyTreeCRF
 
 
 class BiaffineScorer(nn.Module):
-    """Biaffine scores of unlabelled arcs and of labels (Dozat and Manning 2017, equations 5 to 9).
+    """Biaffine scores of unlabelled arcs and of labels (equations 5 to 9 of the paper).
 
     Args:
         input_size: width of the states.
         arc_size: width of the vectors for arcs.
         label_size: width of the vectors for labels.
         labels: number of labels L.
-        dropout: rate at which a whole channel is dropped, the same for all words of a sentence.
+        dropout: rate at which a channel is dropped, for all words of a sentence at once.
     """
 
     def __init__(self, input_size: int, arc_size: int, label_size: int, labels: int, dropout: float) -> None:
@@ -38,7 +37,7 @@ class BiaffineScorer(nn.Module):
         self.label_dependent = nn.Linear(label_size, labels, bias=False)
 
     def reset_parameters(self) -> None:
-        """Start with nearly equal arc scores, as published; the label form starts as torch's bilinear one."""
+        """Initialise arc scores close to zero, as published, and label scores like `nn.Bilinear`."""
         nn.init.uniform_(self.arc_weight, -0.01, 0.01)
         nn.init.zeros_(self.arc_bias)
         bound = 1 / math.sqrt(self.label_weight.shape[0])
@@ -55,9 +54,11 @@ class BiaffineScorer(nn.Module):
         """
         hidden = self.dropout(self.projection(states).relu().mT).mT
         arc_head, arc_dependent, label_head, label_dependent = torch.split(hidden, self.sizes, dim=-1)
+        # arcs[h, d] = arc_head_h . U . arc_dependent_d + arc_head_h . u: (B, N+1, N+1)
         by_head = arc_head @ self.arc_weight  # (B, N+1, arc)
         arcs = by_head @ arc_dependent.mT + (arc_head @ self.arc_bias)[..., None]
-        # Head side first: (B, N+1, L, label), then one matrix product a sentence over all dependents. A
+        # pairs[h, d, l] = label_head_h . W_l . label_dependent_d, factored: first the head side for all
+        # labels, (B, (N+1) * L, label), then one matrix product per sentence over all dependents. The dense
         # bilinear form over all pairs gives the same numbers at many times the cost (scripts/benchmark.py).
         batch, nodes, _ = states.shape
         label_size, labels, _ = self.label_weight.shape
@@ -70,8 +71,8 @@ class BiaffineScorer(nn.Module):
 class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
     """A dependency parser: words in, a distribution over labelled trees out.
 
-    Its `labels` are relation names; `scores` of its output are (B, N+1, N+1, L) as `DependencyTreeCRF`
-    takes them; gold `labels` are (B, N, 2), head and label of each word.
+    Its `labels` are relations. The output `scores` are (B, N+1, N+1, L) as `DependencyTreeCRF` takes them;
+    gold `labels` are (B, N, 2), head and label of each word.
     """
 
     config_class = BiaffineParserConfig
@@ -99,7 +100,7 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
             module.reset_parameters()
 
     def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
-        """Name the label part of the biaffine form."""
+        """Return the parameters of the label scores."""
         scorer = self.scorer
         return [
             (scorer, "label_weight", (1,)),
@@ -109,7 +110,7 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
         ]
 
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Score labelled arcs: (B, N+1, N+1, L); see `score_form` in the configuration."""
+        """Score labelled arcs: (B, N+1, N+1, L); see `score_form` of the configuration."""
         arcs: Tensor
         labels: Tensor
         arcs, labels = self.scorer(states)
@@ -119,42 +120,36 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
 
     @staticmethod
     def _head_log_probs(arcs: Tensor, lengths: Tensor) -> Tensor:
-        """Normalise over the heads that a word can have; entries that no tree uses get the lowest number."""
+        """Normalise over each word's possible heads; impossible arcs get the lowest finite number."""
         nodes = torch.arange(arcs.shape[1], device=arcs.device)
         possible = (nodes <= lengths[:, None])[:, :, None] & (nodes[:, None] != nodes)
         return arcs.masked_fill(~possible, torch.finfo(arcs.dtype).min).log_softmax(1)
 
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
-        """Cross-entropy of the head plus that of the label given the gold head, summed over words.
+        """Return the cross-entropy of heads plus that of labels given the gold head, summed over words: (B,).
 
         Args:
             output: scores of a batch.
-            labels: (B, N, 2); a word whose head is -1 does not count, one whose label is -1 counts for its
-                head only.
-
-        Returns:
-            (B,).
+            labels: (B, N, 2); a word with head -1 is ignored, one with label -1 contributes its head only.
         """
         assert output.scores is not None
         assert output.lengths is not None
         heads, gold_labels = labels.unbind(-1)
-        counted = heads >= 0
-        into_gold = output.scores[:, :, 1:].gather(
-            1, heads.clamp(min=0)[:, None, :, None].expand(-1, 1, -1, output.scores.shape[-1])
-        )[:, 0]  # (B, N, L): scores of the arc from the gold head
+        index = heads.clamp(min=0)[:, None]  # (B, 1, N)
+        label_index = index[..., None].expand(-1, -1, -1, output.scores.shape[-1])
+        from_gold = output.scores[:, :, 1:].gather(1, label_index)[:, 0]  # (B, N, L): arcs from gold heads
         if self.config.score_form == "raw":
             any_label = output.scores.logsumexp(-1)
-            head_term = self._head_log_probs(any_label, output.lengths)[:, :, 1:].gather(
-                1, heads.clamp(min=0)[:, None]
-            )[:, 0]
+            head_log_probs = self._head_log_probs(any_label, output.lengths)
+            head_term = head_log_probs[:, :, 1:].gather(1, index)[:, 0]
         else:
-            head_term = into_gold.logsumexp(-1)
-        label_term = into_gold.log_softmax(-1).gather(-1, gold_labels.clamp(min=0)[..., None])[..., 0]
+            head_term = from_gold.logsumexp(-1)
+        label_term = from_gold.log_softmax(-1).gather(-1, gold_labels.clamp(min=0)[..., None])[..., 0]
         loss = -(head_term + label_term * (gold_labels >= 0))
-        return torch.where(counted, loss, 0.0).sum(-1)
+        return torch.where(heads >= 0, loss, 0.0).sum(-1)
 
     def units(self, labels: Tensor) -> Tensor:
-        """Count the words whose head is known: (B,)."""
+        """Count the words with a known head: (B,)."""
         return (labels[..., 0] >= 0).sum(-1)
 
     def distribution(self, output: StructuredOutput) -> DependencyTreeCRF:
@@ -173,7 +168,7 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
         return ("head", "deprel")
 
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Name the head whatever the label, the label whatever the head, and the arc, which is both."""
+        """Return head, label, and both together."""
         labels = len(self.names)
         return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
 
@@ -181,8 +176,8 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
     def readable_candidates(
         cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
     ) -> Readable:
-        """Name each word's allowed heads, and beside each the labels that its arc may have."""
-        nodes = ["0 (root)", *(f"{place} {word}" for place, word in enumerate(words, start=1))]
+        """List each word's allowed heads and, for each of them, the allowed labels."""
+        nodes = ["0 (root)", *(f"{position} {word}" for position, word in enumerate(words, start=1))]
         columns: Readable = {"allowed_heads": [], "allowed_labels": []}
         for group in allowed:
             by_head: dict[int, list[str]] = {}
@@ -215,14 +210,14 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
 
     def decode(
         self, best: tuple[Tensor, Tensor], lengths: Tensor, names: Sequence[str] | None = None
-    ) -> list[dict[str, list[Any]]]:
+    ) -> list[Columns]:
         """Return `head` and `deprel` of each sentence."""
         alphabet = names or self.names
-        heads, relations = best[0].tolist(), best[1].tolist()
+        columns = zip(best[0].tolist(), best[1].tolist(), lengths.tolist(), strict=True)
         return [
             {
-                "head": heads[i][:n],
-                "deprel": [alphabet[label] if label >= 0 else "_" for label in relations[i][:n]],
+                "head": heads[:n],
+                "deprel": [alphabet[label] if label >= 0 else "_" for label in labels[:n]],
             }
-            for i, n in enumerate(lengths.tolist())
+            for heads, labels, n in columns
         ]

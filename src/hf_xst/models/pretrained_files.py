@@ -1,4 +1,4 @@
-"""Reading pretrained encoders and their tokenizers, and how many pieces an encoder can see at once."""
+"""Load pretrained encoders and their tokenizers, and find out how many pieces an encoder can read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformers.utils import logging
 
 
 def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrainedModel:
-    """Load an encoder in float32, from safetensors alone.
+    """Load an encoder in float32, from safetensors only.
 
     Args:
         name: a folder or a Hub id.
-        layers: keep only the first so many layers.
+        layers: number of layers to keep; defaults to all.
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
@@ -29,7 +29,7 @@ def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrained
     config = AutoConfig.from_pretrained(name, **hub)
     if layers is not None:
         _cut_layers(config, layers, name)
-    with _quiet():  # layers that are cut off would be reported as unexpected
+    with _quiet_transformers():  # it would report the removed layers as unexpected
         model, report = bare_encoder(
             AutoModel.from_pretrained,
             name,
@@ -42,14 +42,14 @@ def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrained
     if missing:
         raise ValueError(
             f"the files of the encoder {name} lack {len(missing)} of its weights ({', '.join(missing[:3])}), "
-            "which would be random numbers; is it a checkpoint of this kind of model?"
+            "which would be initialised randomly; is it a checkpoint of this type of model?"
         )
     encoder: PreTrainedModel = model
     return encoder
 
 
 def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call an `AutoModel` factory without the pooler of some families (it would be random and unused)."""
+    """Call an `AutoModel` factory without the pooler of some families, which would be random and unused."""
     try:
         return factory(*args, add_pooling_layer=False, **kwargs)
     except TypeError as error:
@@ -59,51 +59,51 @@ def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
-    """Load a tokenizer that says which word a piece belongs to.
+    """Load a tokenizer that maps pieces to words.
 
     Args:
         name: a folder or a Hub id.
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
-        ValueError: the tokenizer cannot say that.
+        ValueError: the tokenizer has no such map.
     """
     tokenizer = AutoTokenizer.from_pretrained(name, **hub)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ValueError(
-            f"{name} has a {type(tokenizer).__name__}, which does not say which word a piece belongs to; "
-            "an encoder with a fast tokenizer (tokenizer.json) is needed"
+            f"the {type(tokenizer).__name__} of {name} does not map pieces to words; use an encoder with a "
+            "fast tokenizer (tokenizer.json)"
         )
     backend = tokenizer.backend_tokenizer
     splitter = backend.pre_tokenizer
     if isinstance(splitter, ByteLevel):
-        # Words come one by one: each needs the space before it, or its pieces are those of a word's inside.
+        # Words are passed one by one: without a space before it, a word gets pieces from inside of words.
         splitter.add_prefix_space = True
         backend.pre_tokenizer = splitter
     return tokenizer
 
 
-def word_lead(tokenizer: PreTrainedTokenizerFast) -> str:
-    """Return what must stand before a word, so that it is cut as in running text: a space, or nothing.
+def word_prefix(tokenizer: PreTrainedTokenizerFast) -> str:
+    """Return what to put before each word so that it is cut as in running text: a space, or nothing.
 
-    Some tokenizers mark the space before a word and know no other sign of a word's beginning; words that come
-    one by one would be cut like the insides of words.
+    Some tokenizers mark the space before a word and nothing else at a word's start; words passed one by one
+    would be cut like the insides of words.
     """
 
     def pieces(words: list[str] | str) -> list[int]:
-        apart = not isinstance(words, str)
-        found: list[int] = tokenizer(words, is_split_into_words=apart, add_special_tokens=False)["input_ids"]
-        return found
+        is_split = not isinstance(words, str)
+        ids: list[int] = tokenizer(words, is_split_into_words=is_split, add_special_tokens=False)["input_ids"]
+        return ids
 
     running = pieces("a b")
     return " " if pieces(["a", "b"]) != running and pieces([" a", " b"])[-1:] == running[-1:] else ""
 
 
 def piece_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Return how many pieces, special ones included, the encoder can see at once.
+    """Return how many pieces, special ones included, the encoder can read at once.
 
-    That is the smaller of what the tokenizer says (often nothing, which is a huge number) and what the
-    encoder has positions for. Families after RoBERTa number positions from behind the padding index on.
+    This is the smaller of the tokenizer's limit (often unset, which is a huge number) and the encoder's
+    number of positions. RoBERTa and its relatives number positions from behind the padding index.
     """
     field = model.config.attribute_map.get("max_position_embeddings", "max_position_embeddings")
     positions = model.config.to_dict().get(field)
@@ -121,8 +121,8 @@ def piece_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> i
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from reporting while the block runs."""
+def _quiet_transformers() -> Iterator[None]:
+    """Raise the logging level of transformers to errors while the block runs."""
     level = logging.get_verbosity()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
     try:
@@ -134,10 +134,8 @@ def _quiet() -> Iterator[None]:
 def _cut_layers(config: PreTrainedConfig, layers: int, name: str) -> None:
     depth = config.num_hidden_layers
     if not 1 <= layers <= depth:
-        raise ValueError(
-            f"the encoder {name} has {depth} layers; found {layers} to keep, expected 1 to {depth}"
-        )
-    kinds = config.to_dict().get("layer_types")
-    if kinds is not None:
-        config.layer_types = kinds[:layers]
+        raise ValueError(f"the encoder {name} has {depth} layers; cannot keep {layers} of them")
+    types = config.to_dict().get("layer_types")
+    if types is not None:
+        config.layer_types = types[:layers]
     config.num_hidden_layers = layers

@@ -1,4 +1,4 @@
-"""Encoder B's words: pieces of any `AutoModel`, pooled to words by word id, read in windows if need be."""
+"""The words of encoder B: pieces of any `AutoModel`, pooled to words, in overlapping windows if necessary."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.pretrained_files import bare_encoder, load_tokenizer, word_lead
-from hf_xst.models.windows import Window, assign_words, cut_windows
+from hf_xst.models.pretrained_files import bare_encoder, load_tokenizer, word_prefix
 from hf_xst.numerics import at_least_single
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 class Pieces(NamedTuple):
-    """A sentence in pieces: their ids and words, and the tokenizer's own pieces before and after them."""
+    """A sentence in pieces: ids and words of its pieces, and the tokenizer's pieces before and after them."""
 
     ids: list[int]
     word_of: list[int]
@@ -30,31 +29,41 @@ class Pieces(NamedTuple):
     after: list[int]
 
 
-class PretrainedWords(nn.Module):
-    """A pretrained encoder seen word by word.
+class Window(NamedTuple):
+    """A range of pieces: their ids, and the slot of each piece's word (-1 if another window provides it)."""
 
-    Models may share the whole module (`one.encoder.words = other.encoder.words`): each is saved with all of
-    it, and loaded again they have a copy each.
+    ids: list[int]
+    slots: list[int]
+
+
+class PretrainedWords(nn.Module):
+    """A pretrained encoder whose output is pooled to one embedding per word.
+
+    Models may share the module (`one.encoder.words = other.encoder.words`): each is saved with all of it, and
+    gets its own copy when loaded.
 
     Args:
-        config: its `encoder_config` is the encoder's whole configuration, `frozen_layers`, `piece_pooling`
-            and `max_pieces` say how it is used.
+        config: `encoder_config` is the encoder's configuration; `frozen_layers`, `piece_pooling` and
+            `max_pieces` define its use.
 
     Raises:
-        ValueError: the configuration names no encoder.
+        ValueError: the configuration has no `encoder_config`.
     """
+
+    asset_names = TOKENIZER_FILES
+    """Files beside the weights."""
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__()
         if config.encoder_config is None:
             raise ValueError(
-                "encoder 'pretrained' needs encoder_config; build the model with from_encoder(...)"
+                "encoder 'pretrained' requires encoder_config; build the model with from_encoder(...)"
             )
         settings = copy.deepcopy(config.encoder_config)
-        settings.pop("dtype", None)  # that of the whole model decides
+        settings.pop("dtype", None)  # the dtype of the complete model decides
         self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
         self._tokenizer: PreTrainedTokenizerFast | None = None
-        self._lead = ""
+        self._prefix = ""
         self.frozen_layers = config.frozen_layers
         self.max_pieces = config.max_pieces
         self.piece_pooling = config.piece_pooling
@@ -64,7 +73,7 @@ class PretrainedWords(nn.Module):
         """The tokenizer.
 
         Raises:
-            ValueError: there is none, since the model was made from a configuration alone.
+            ValueError: the model was built from a configuration only.
         """
         if self._tokenizer is None:
             raise ValueError(
@@ -73,15 +82,15 @@ class PretrainedWords(nn.Module):
             )
         return self._tokenizer
 
-    def adopt(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-        """Take an encoder with trained weights and its tokenizer."""
-        self.model, self._tokenizer, self._lead = model, tokenizer, word_lead(tokenizer)
+    def set_encoder(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+        """Replace the encoder by one with trained weights, and set its tokenizer."""
+        self.model, self._tokenizer, self._prefix = model, tokenizer, word_prefix(tokenizer)
         self.freeze()
 
     # -- freezing -------------------------------------------------------------------------------------
 
     def freeze(self, frozen: bool = True) -> None:
-        """Freeze the embeddings and the first `frozen_layers` layers (all of it if -1), or nothing.
+        """Freeze the embeddings and the first `frozen_layers` layers (all if -1), or nothing.
 
         Raises:
             ValueError: the encoder has fewer layers, or no list of layers.
@@ -92,19 +101,19 @@ class PretrainedWords(nn.Module):
         self.train(self.training)
 
     def _train_from(self, first: int) -> None:
-        """Train the layers from `first` on, and what comes behind all layers."""
+        """Train the layers from `first` on, and all modules after the last layer."""
         depth = self.model.config.num_hidden_layers
         if first > depth:
             raise ValueError(
                 f"frozen_layers is {first}; the encoder has {depth} layers (-1 freezes all of it)"
             )
         prefix = self._layers_prefix(depth)
-        behind = False
+        is_past_embeddings = False
         for name, parameter in self.model.named_parameters():
             in_layers = name.startswith(prefix)
-            behind = behind or in_layers
+            is_past_embeddings = is_past_embeddings or in_layers
             layer = int(name.removeprefix(prefix).partition(".")[0]) if in_layers else depth
-            parameter.requires_grad_(behind and layer >= first)
+            parameter.requires_grad_(is_past_embeddings and layer >= first)
 
     def _layers_prefix(self, depth: int) -> str:
         for name, module in self.model.named_modules():
@@ -116,11 +125,11 @@ class PretrainedWords(nn.Module):
 
     @property
     def is_frozen(self) -> bool:
-        """Whether no weight of the encoder is trained, so that its states can be cached."""
+        """Whether no weight of the encoder is trained, so that its output can be cached."""
         return not any(parameter.requires_grad for parameter in self.model.parameters())
 
     def train(self, mode: bool = True) -> PretrainedWords:
-        """Set training mode, but leave a frozen encoder without dropout: its states are features."""
+        """Set the training mode; a frozen encoder stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.is_frozen:
             self.model.train(False)
@@ -129,15 +138,12 @@ class PretrainedWords(nn.Module):
     # -- computation ----------------------------------------------------------------------------------
 
     def featurise(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
-        """Cut sentences into pieces and windows.
-
-        Args:
-            sentences: B lists of words, N the longest.
+        """Cut B lists of words, the longest of N words, into pieces and windows.
 
         Returns:
             `input_ids`, `attention_mask` (W, P) for W windows of at most P pieces, and `piece_slots` (W, P):
-            sentence * N + word of each piece whose state is used, -1 for special and overlapping ones. A
-            sentence without any piece has no window.
+            sentence * N + word of each piece that is used, -1 for special and overlapping pieces. A sentence
+            without pieces has no window.
         """
         longest = max((len(words) for words in sentences), default=0)
         windows: list[Window] = []
@@ -157,36 +163,34 @@ class PretrainedWords(nn.Module):
         return {"input_ids": input_ids, "attention_mask": attention_mask, "piece_slots": piece_slots}
 
     def _pieces(self, sentences: Sequence[Sequence[str]]) -> Iterator[Pieces]:
-        """Cut words into pieces; a word may have none. No text can spell a piece with a special meaning."""
+        """Cut words into pieces; a word may have none. Text that spells a special piece becomes unknown."""
         special, unknown = set(self.tokenizer.all_special_ids), self.tokenizer.unk_token_id
         encoded = self.tokenizer(
-            [[self._lead + word for word in words] for words in sentences],
+            [[self._prefix + word for word in words] for words in sentences],
             is_split_into_words=True,
             return_attention_mask=False,
             verbose=False,
         )
         for index, ids in enumerate(encoded["input_ids"]):
             word_of = encoded.word_ids(index)
-            places = [place for place, word in enumerate(word_of) if word is not None]
-            first, end = (places[0], places[-1] + 1) if places else (len(ids), len(ids))
-            spelled = [ids[place] for place in places]
+            inside = [position for position, word in enumerate(word_of) if word is not None]
+            first, end = (inside[0], inside[-1] + 1) if inside else (len(ids), len(ids))
+            pieces = [ids[position] for position in inside]
             if unknown is not None:
-                spelled = [unknown if piece in special else piece for piece in spelled]
-            yield Pieces(spelled, [word_of[place] for place in places], ids[:first], ids[end:])
+                pieces = [unknown if piece in special else piece for piece in pieces]
+            yield Pieces(pieces, [word_of[position] for position in inside], ids[:first], ids[end:])
 
     def _windows(self, pieces: Pieces, first_slot: int) -> list[Window]:
-        """Cut a sentence into windows, the tokenizer's own pieces around each."""
-        own = len(pieces.before) + len(pieces.after)
-        room = self.max_pieces - own
+        """Cut a sentence into windows, each with the tokenizer's special pieces around it."""
+        added = len(pieces.before) + len(pieces.after)
+        room = self.max_pieces - added
         if room < 1:
-            raise ValueError(
-                f"max_pieces is {self.max_pieces}, and the tokenizer adds {own} pieces; raise it"
-            )
+            raise ValueError(f"max_pieces is {self.max_pieces}, but the tokenizer adds {added} pieces")
         slots = [first_slot + word for word in pieces.word_of]
-        unused_before, unused_after = [-1] * len(pieces.before), [-1] * len(pieces.after)
         return [
             Window(
-                [*pieces.before, *window.ids, *pieces.after], [*unused_before, *window.slots, *unused_after]
+                [*pieces.before, *window.ids, *pieces.after],
+                [*(-1 for _ in pieces.before), *window.slots, *(-1 for _ in pieces.after)],
             )
             for window in cut_windows(pieces.ids, slots, assign_words(pieces.word_of, room), room)
         ]
@@ -194,11 +198,11 @@ class PretrainedWords(nn.Module):
     def forward(
         self, lengths: Tensor, input_ids: Tensor, attention_mask: Tensor, piece_slots: Tensor
     ) -> Tensor:
-        """Return states (B, N, D); a word without pieces has the state zero.
+        """Return embeddings (B, N, D), zeros for words without pieces.
 
         Args:
             lengths: (B,) words of each sentence.
-            input_ids: (W, P), from `featurise`, like the following.
+            input_ids: (W, P), from `featurise`, like the next two.
             attention_mask: (W, P).
             piece_slots: (W, P).
         """
@@ -220,10 +224,10 @@ class PretrainedWords(nn.Module):
 
     # -- files ----------------------------------------------------------------------------------------
 
-    def describe_in(self, config: StructuredConfig) -> None:
-        """Write into a configuration what is needed to build this encoder again."""
+    def write_settings(self, config: StructuredConfig) -> None:
+        """Write the fields that rebuild this encoder to a configuration."""
         nested = self.model.config.to_dict()
-        for name in ("_name_or_path", "dtype"):  # a path of this machine; a matter of the whole model
+        for name in ("_name_or_path", "dtype"):  # a local path; a property of the complete model
             nested.pop(name, None)
         config.encoder_config = nested
         config.frozen_layers = self.frozen_layers
@@ -231,7 +235,7 @@ class PretrainedWords(nn.Module):
         config.piece_pooling = self.piece_pooling
 
     def save_assets(self, folder: Path) -> None:
-        """Write the tokenizer beside the weights."""
+        """Write the tokenizer."""
         self.tokenizer.save_pretrained(folder)
 
     def load_assets(self, files: dict[str, str | None]) -> None:
@@ -244,12 +248,68 @@ class PretrainedWords(nn.Module):
         path = files[TOKENIZER_FILES[0]]
         if missing or path is None:
             raise ValueError(
-                f"the model's folder has no {' and no '.join(missing)}; save it again with save_pretrained"
+                f"the model folder has no {' and no '.join(missing)}; save it again with save_pretrained"
             )
         self._tokenizer = load_tokenizer(str(Path(path).parent), trust_remote_code=False)
-        self._lead = word_lead(self._tokenizer)
+        self._prefix = word_prefix(self._tokenizer)
 
-    @staticmethod
-    def asset_names() -> tuple[str, ...]:
-        """Files beside the weights."""
-        return TOKENIZER_FILES
+
+def window_starts(pieces: int, room: int) -> list[int]:
+    """Return where windows of `room` pieces start: every half window, the last one flush with the end."""
+    if pieces <= room:
+        return [0]
+    stride = max(room // 2, 1)
+    return [*range(0, pieces - room, stride), pieces - room]
+
+
+def assign_words(word_of: list[int], room: int) -> list[int]:
+    """Return, for each piece, the index of the window that its embedding is taken from.
+
+    A word is assigned to the window whose centre is nearest to its own. The pieces of a word longer than half
+    a window are assigned one by one, so no word is ever cut off.
+
+    Args:
+        word_of: the word of each piece, ascending.
+        room: pieces in a window.
+    """
+    starts = window_starts(len(word_of), room)
+    if len(starts) == 1:
+        return [0] * len(word_of)
+
+    def nearest(centre: float) -> int:
+        return min(range(len(starts)), key=lambda window: abs(starts[window] + (room - 1) / 2 - centre))
+
+    windows: list[int] = []
+    while len(windows) < len(word_of):
+        first = len(windows)
+        end = first
+        while end < len(word_of) and word_of[end] == word_of[first]:
+            end += 1
+        if end - first > room // 2:
+            windows += [nearest(piece) for piece in range(first, end)]
+        else:
+            windows += [nearest((first + end - 1) / 2)] * (end - first)
+    return windows
+
+
+def cut_windows(ids: list[int], slots: list[int], window_of: list[int], room: int) -> list[Window]:
+    """Cut a sentence's pieces into windows; each slot occurs in exactly one of them.
+
+    Args:
+        ids: piece ids.
+        slots: the slot of each piece's word.
+        window_of: the window of each piece, from `assign_words`.
+        room: pieces in a window.
+    """
+    return [
+        Window(
+            ids[start : start + room],
+            [
+                slot if window == index else -1
+                for slot, window in zip(
+                    slots[start : start + room], window_of[start : start + room], strict=True
+                )
+            ],
+        )
+        for index, start in enumerate(window_starts(len(ids), room))
+    ]

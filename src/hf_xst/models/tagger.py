@@ -1,4 +1,4 @@
-"""The tagger."""
+"""The tagger: a linear-chain CRF over encoded words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hf_xst.data.bio import bio_alphabet, span_kind, to_bio
+from hf_xst.data.labels import bio_alphabet, span_type, to_bio
 from hf_xst.models.configuration import BOUNDARIES, CrfTaggerConfig
-from hf_xst.models.modeling import Readable, Row, StructuredModel, StructuredOutput
+from hf_xst.models.modeling import Columns, Readable, Row, StructuredModel, StructuredOutput
 from hf_xst.numerics import at_least_single
 from hf_xst.structures import LinearChainCRF
 
@@ -18,10 +18,9 @@ from hf_xst.structures import LinearChainCRF
 class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
     """A tagger: words in, a distribution over tag sequences out.
 
-    Inside, every sentence stands between a start and an end tag, so that a sentence of one word has two
-    pairs. `scores` of its output are (B, N+1, T+2, T+2) as `LinearChainCRF` takes them, impossible pairs at
-    -inf; gold `labels` are (B, N), without boundaries. Impossible are pairs that contradict the boundaries
-    and, where the configuration names a scheme of tags, pairs that it does not have.
+    A start and an end tag are added around every sentence, so that a sentence of one word has two pairs. The
+    output `scores` are (B, N+1, T+2, T+2) as `LinearChainCRF` takes them; gold `labels` are (B, N), without
+    boundaries. Pairs that contradict the boundaries or the configured scheme of tags score -inf.
     """
 
     config_class = CrfTaggerConfig
@@ -48,12 +47,12 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
 
     @property
     def scheme(self) -> str | None:
-        """The scheme of the tags."""
+        """The scheme of the tags, if they mark spans."""
         return self.config.scheme
 
     @property
     def main_metric(self) -> str:
-        """F1 of the spans where the tags mark any, else the share of right tags."""
+        """F1 of the spans if the tags mark spans, else the accuracy of the tags."""
         return "accuracy" if self.scheme is None else "f1"
 
     @property
@@ -65,12 +64,12 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
     ) -> dict[str, Any]:
-        """Collect the names in gold rows; with a scheme `labels` are those that it has for the same spans."""
-        found = super().settings_from_rows(rows, column)
-        return found if scheme is None else found | {"labels": bio_alphabet(found["labels"])}
+        """Collect the names in gold rows; with a scheme, `labels` are complete in that scheme."""
+        settings = super().settings_from_rows(rows, column)
+        return settings if scheme is None else settings | {"labels": bio_alphabet(settings["labels"])}
 
     def label_parameters(self) -> list[tuple[nn.Module, str, tuple[int, ...]]]:
-        """Name emissions and transitions."""
+        """Return emissions and transitions."""
         return [
             (self.emissions, "weight", (0,)),
             (self.emissions, "bias", (0,)),
@@ -78,13 +77,13 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         ]
 
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """Score pairs of neighbours: (B, N+1, T+2, T+2), transition and the second one's emission."""
+        """Score adjacent pairs: (B, N+1, T+2, T+2), transition plus the emission of the second tag."""
         emissions = at_least_single(self.emissions(self.dropout(states.mT).mT))
         pairs = emissions[:, 1:, None, :] + self.transitions
         return pairs.masked_fill(~self._possible(lengths, pairs.shape[1]), -torch.inf)
 
     def _possible(self, lengths: Tensor, pairs: int) -> Tensor:
-        """Say which pairs respect the boundaries and the scheme: bool (B, N+1, T+2, T+2)."""
+        """Return which pairs respect the boundaries and the scheme: bool (B, N+1, T+2, T+2)."""
         tags = len(self.names)
         start, end = tags - 2, tags - 1
         tag = torch.arange(tags, device=lengths.device)
@@ -97,20 +96,12 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         return possible if self.scheme is None else possible & bio_pairs(self.names).to(lengths.device)
 
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
-        """Negative log-likelihood of the gold sequence; unknown tags (-1) are summed over.
-
-        Args:
-            output: scores of a batch.
-            labels: (B, N).
-
-        Returns:
-            (B,).
-        """
+        """Return the negative log-likelihood of gold tags (B, N), summed over unknown tags (-1): (B,)."""
         assert output.lengths is not None
-        distribution = self.distribution(output)
         gold = self.gold_best(labels, output.lengths)
-        alike = (gold[..., None] == torch.arange(len(self.names), device=gold.device)) | (gold < 0)[..., None]
-        return -distribution.log_mass(alike[:, :-1, :, None] & alike[:, 1:, None, :])
+        tag = torch.arange(len(self.names), device=gold.device)
+        agrees = (gold[..., None] == tag) | (gold < 0)[..., None]  # (B, N+2, T+2)
+        return -self.distribution(output).log_mass(agrees[:, :-1, :, None] & agrees[:, 1:, None, :])
 
     def units(self, labels: Tensor) -> Tensor:
         """Count each sentence once: (B,)."""
@@ -124,28 +115,28 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column that holds the tags."""
+        """The column of the tags."""
         return (self.config.column,)
 
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Name the tag of the pair's second position: the i-th pair ends at the i-th word."""
+        """Return the second tag of each pair: the i-th pair ends at the i-th word."""
         return {"tag": candidates % len(self.names)}
 
     @classmethod
     def readable_candidates(
         cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
     ) -> Readable:
-        """Name each word's allowed tags: those that an allowed pair ends in and another one goes on from."""
+        """List each word's allowed tags: those that end an allowed pair and begin another."""
         tags = len(names)
-        into = [{pair % tags for pair in group} for group in allowed[:-1]]
-        onwards = [{pair // tags for pair in group} for group in allowed[1:]]
-        both = [sorted(left & right) for left, right in zip(into, onwards, strict=True)]
-        return {"allowed_tags": [[names[tag] for tag in found] for found in both]}
+        ends = [{pair % tags for pair in group} for group in allowed[:-1]]
+        begins = [{pair // tags for pair in group} for group in allowed[1:]]
+        both = [sorted(left & right) for left, right in zip(ends, begins, strict=True)]
+        return {"allowed_tags": [[names[tag] for tag in word] for word in both]}
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
         """Return (B, N): tag index of each word, -1 for padding and unknown tags.
 
-        Where the tags mark spans, gold in another scheme is read as BIO, see `hf_xst.data.to_bio`.
+        With a scheme, gold in another scheme is converted to BIO, see `to_bio`.
         """
         index_of = {name: index for index, name in enumerate(names or self.names) if name not in BOUNDARIES}
         columns: list[Sequence[str | None]] = [row[self.config.column] for row in rows]
@@ -155,7 +146,7 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         return nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-1)
 
     def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Tensor:
-        """Put the boundaries around: (B, N+2)."""
+        """Add the boundaries: (B, N+2)."""
         alphabet = list(names or self.names)
         start, end = (alphabet.index(boundary) for boundary in BOUNDARIES)
         padded = nn.functional.pad(labels, (1, 1), value=-1)
@@ -163,28 +154,25 @@ class CrfTagger(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore
         padded = torch.where(position == 0, start, padded)
         return torch.where(position == (lengths + 1)[:, None], end, padded)
 
-    def decode(
-        self, best: Tensor, lengths: Tensor, names: Sequence[str] | None = None
-    ) -> list[dict[str, list[Any]]]:
-        """Return the tag column of each sentence, boundaries trimmed."""
+    def decode(self, best: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
+        """Return the tag column of each sentence, without boundaries."""
         alphabet = names or self.names
-        rows = best.tolist()
         return [
-            {self.config.column: [alphabet[tag] if tag >= 0 else "_" for tag in rows[i][1 : n + 1]]}
-            for i, n in enumerate(lengths.tolist())
+            {self.config.column: [alphabet[tag] if tag >= 0 else "_" for tag in row[1 : n + 1]]}
+            for row, n in zip(best.tolist(), lengths.tolist(), strict=True)
         ]
 
 
 def bio_pairs(names: Sequence[str]) -> Tensor:
-    """Say which pairs of tags BIO has: what goes on with a span follows a tag of the same type.
+    """Return which pairs of tags are valid in BIO: `I-X` only follows `B-X` or `I-X`.
 
     Args:
-        names: the T tags; `O` and the boundaries are of no type.
+        names: the T tags; `O` and the boundaries have no type.
 
     Returns:
         Bool (T, T): previous tag, next tag.
     """
-    kinds = [span_kind(name) for name in names]
-    kind = torch.tensor([kinds.index(each) for each in kinds])
-    goes_on = torch.tensor([name.startswith("I-") for name in names])
-    return ~goes_on | (kind[:, None] == kind)
+    types = [span_type(name) for name in names]
+    type_id = torch.tensor([types.index(each) for each in types])
+    is_inside = torch.tensor([name.startswith("I-") for name in names])
+    return ~is_inside | (type_id[:, None] == type_id)

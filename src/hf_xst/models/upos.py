@@ -58,8 +58,8 @@ class UposEmbeddings(nn.Module):
                 if self.dropout == 0:
                     raise ValueError(
                         f"sentence {name}: this model reads UPOS tags and the sentence has none; tag it "
-                        "first (--tagger, or tagger= of the pipeline), or train a model with uses_upos=False or "
-                        "upos_dropout"
+                        "first (--tagger, or tagger= of the pipeline), or train a model with uses_upos=False "
+                        "or upos_dropout"
                     )
                 tags = [_BLANK] * count
             if len(tags) != count:

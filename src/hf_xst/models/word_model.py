@@ -1,10 +1,9 @@
-"""A model over words: built from vectors or a pretrained encoder, saved and loaded whole."""
+"""Build a model over words from vectors or a pretrained encoder, and save and load it."""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -21,49 +20,29 @@ from hf_xst.models.pretrained_files import load_encoder, load_tokenizer, piece_l
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
 
-_HUB_ARGUMENTS = (
-    "cache_dir",
-    "force_download",
-    "local_files_only",
-    "proxies",
-    "revision",
-    "subfolder",
-    "token",
-)
-
-PUSH_ARGUMENTS = (
-    "repo_id",
-    "commit_message",
-    "commit_description",
-    "private",
-    "token",
-    "revision",
-    "create_pr",
-    "tags",
-)
+_HUB_ARGUMENTS = "cache_dir force_download local_files_only proxies revision subfolder token".split()
+PUSH_ARGUMENTS = "repo_id commit_message commit_description private token revision create_pr tags".split()
 
 
 class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore]
-    """A model that reads words through a `WordEncoder`; what it says about them is a subclass's matter.
-
-    Args:
-        config: sizes and labels. Its `encoder` says which of the two word sources the model has.
-    """
+    """A model that reads words through a `WordEncoder`; subclasses define its output."""
 
     config: StructuredConfig
     main_input_name = "lengths"
     base_model_prefix = ""
     leading: ClassVar[int]
+    """Number of special words before a sentence."""
     trailing: ClassVar[int]
+    """Number of special words after a sentence."""
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)
-        self.revision: str | None = None  # on the Hub, of a model that was loaded from there
+        self.revision: str | None = None  # on the Hub, of a model loaded from there
         extra = config.upos_size if config.uses_upos else 0
         self.encoder = WordEncoder(config, leading=self.leading, trailing=self.trailing, extra_size=extra)
 
     def _init_weights(self, module: nn.Module) -> None:
-        # torch's own initialisers are guarded while a checkpoint is loaded, so loaded tensors are left alone.
+        # transformers guards torch's initialisers while it loads a checkpoint: loaded tensors stay.
         if isinstance(
             module,
             (nn.Linear, nn.Embedding, nn.LayerNorm, DistanceAwareAttention, WordEncoder, VectorTable),
@@ -74,11 +53,10 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
 
     @classmethod
     def from_vectors(cls, config: StructuredConfig, vectors: WordVectors) -> Self:
-        """Build a fresh model of encoder A over a vector file's words.
+        """Build a randomly initialised model of encoder A over word vectors.
 
         Args:
-            config: sizes and labels; `encoder` must be `"vectors"`, the width is taken from the vectors. It
-                is copied.
+            config: sizes and labels, with `encoder="vectors"`; copied, and given the width of the vectors.
             vectors: the words and their vectors.
 
         Raises:
@@ -86,7 +64,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         """
         config = copy.deepcopy(config)
         if config.encoder != "vectors":
-            raise ValueError(f"the configuration says encoder={config.encoder!r}; expected 'vectors'")
+            raise ValueError(f"the configuration has encoder={config.encoder!r}; expected 'vectors'")
         config.word_size = vectors.dimension
         config.vocabulary_size = 0
         model = cls(config)
@@ -102,16 +80,16 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         layers: int | None = None,
         **hub: Any,
     ) -> Self:
-        """Build a fresh model of encoder B over a pretrained `AutoModel`.
+        """Build a model of encoder B over a pretrained `AutoModel`; the rest is randomly initialised.
 
         Args:
-            config: sizes and labels; it is copied, and the encoder's configuration is nested in the copy.
+            config: sizes and labels; copied, and given the encoder's configuration.
             encoder: a folder or a Hub id.
-            layers: keep only the first so many layers of the encoder.
+            layers: number of layers of the encoder to keep; defaults to all.
             hub: arguments of `from_pretrained`, such as `revision`.
 
         Raises:
-            ValueError: the encoder cannot be used as asked for; the message says why.
+            ValueError: the encoder or its tokenizer is unsuitable.
         """
         name = os.fspath(encoder)
         pretrained = load_encoder(name, layers, **hub)
@@ -122,74 +100,70 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         config.max_pieces = min(config.max_pieces, piece_limit(pretrained, tokenizer))
         model = cls(config)
         words = cast(PretrainedWords, model.encoder.words)
-        words.adopt(pretrained, tokenizer)
-        words.describe_in(config)
+        words.set_encoder(pretrained, tokenizer)
+        words.write_settings(config)
         return model
 
     # -- words ----------------------------------------------------------------------------------------
 
     def replace_word_vectors(self, vectors: WordVectors) -> None:
-        """Put another language's vectors (all rows) in place of encoder A's table.
+        """Replace encoder A's table by all rows of another language's vectors.
 
         Raises:
             ValueError: the model has no word table, or its vectors are of another space or width.
         """
         self._word_table().replace(vectors)
-        self._word_table().describe_in(self.config)
+        self._word_table().write_settings(self.config)
 
     def train_word_vectors(self, trained: bool = True) -> None:
-        """Make encoder A's vectors trainable, as the published transfer does, or frozen again.
+        """Make encoder A's vectors trainable, as the published transfer does, or freeze them again.
 
         Raises:
             ValueError: the model has no word table.
         """
         self._word_table().freeze(not trained)
-        self._word_table().describe_in(self.config)
+        self._word_table().write_settings(self.config)
 
     def freeze(self) -> None:
-        """Freeze what the configuration says: the word table, or layers of the pretrained encoder."""
+        """Freeze the word table or the layers of the pretrained encoder as configured."""
         words = self.encoder.words
         words.freeze(not isinstance(words, VectorTable) or self.config.freeze_word_vectors)
 
     def _word_table(self) -> VectorTable:
         words = self.encoder.words
         if not isinstance(words, VectorTable):
-            raise ValueError(
-                "this model reads words by a pretrained encoder (encoder B); it has no word vectors"
-            )
+            raise ValueError("this model has a pretrained encoder (encoder B) and no word vectors")
         return words
 
     # -- files ----------------------------------------------------------------------------------------
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load a model, its words or tokenizer, from a folder or a Hub id; see `PreTrainedModel`.
+        """Load a model with its words or tokenizer from a folder or a Hub id; see `PreTrainedModel`.
 
         Raises:
-            ValueError: the words do not go with the weights, or pickled weights are asked for.
-            OSError: there is no model, or none in safetensors form.
+            ValueError: words and weights do not match, or pickled weights are requested.
+            OSError: there is no model, or it has no safetensors weights.
         """
         name = os.fspath(pretrained_model_name_or_path)
         hub = {key: kwargs[key] for key in _HUB_ARGUMENTS if key in kwargs}
         if kwargs.pop("use_safetensors", None) is False:
-            raise ValueError("found use_safetensors=False; weights are read from safetensors only")
+            raise ValueError("use_safetensors=False is not supported; weights are read from safetensors only")
         try:
             loaded = super().from_pretrained(name, *args, use_safetensors=True, **kwargs)
-        except OSError as problem:
+        except OSError as error:
             if Path(name, hub.get("subfolder") or "", WEIGHTS_NAME).is_file():
                 raise OSError(
-                    f"{name} holds pickled weights ({WEIGHTS_NAME}) and no {SAFE_WEIGHTS_NAME}. Pickled "
-                    "weights are not read, since they can run any program; ask for the model in safetensors "
-                    "form"
-                ) from problem
+                    f"{name} holds pickled weights ({WEIGHTS_NAME}), which can run arbitrary code and are "
+                    f"refused; convert them to {SAFE_WEIGHTS_NAME}"
+                ) from error
             raise
         model = loaded[0] if isinstance(loaded, tuple) else loaded
         model.revision = hub.get("revision")
-        names: Sequence[str] = model.encoder.words.asset_names()
         model.encoder.words.load_assets(
             {
                 file: cached_file(name, file, _raise_exceptions_for_missing_entries=False, **hub)
-                for file in names
+                for file in model.encoder.words.asset_names
             }
         )
         model.freeze()
@@ -209,7 +183,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
             ValueError: the model has no tokenizer.
         """
         words = self.encoder.words
-        words.describe_in(self.config)
+        words.write_settings(self.config)
         hub = {key: kwargs.pop(key) for key in PUSH_ARGUMENTS if key in kwargs}
         if is_main_process:
             folder = Path(save_directory)
@@ -217,21 +191,20 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
             words.save_assets(folder)
         super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
         if push_to_hub and is_main_process:
-            # The base class would upload only what it has written itself, so neither words nor tokenizer.
+            # The base class would upload only the files that it wrote itself: no words, no tokenizer.
             self.push_to_hub(hub.pop("repo_id", Path(save_directory).name), **hub)
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:  # type: ignore[override]
-        """Put the model on the Hub, searched for what is private; a new repository shows to its owner alone.
+        """Push the model to the Hub after privacy checks; new repositories are private by default.
 
         Args:
             repo_id: USER/NAME.
-            options: those of `PreTrainedModel.push_to_hub`, of which `private` is true unless it is false;
-                `tag`, a name for the commit; and `vocabulary` (`"public"` or `"all"`) and `vectors`, see
-                `hf-xst push --help`.
+            options: those of `PreTrainedModel.push_to_hub`; `tag`, a name for the commit; `vocabulary`
+                (`"public"` or `"all"`) and `vectors`, see `hf-xst push --help`.
 
         Raises:
-            ValueError: something private would go, or the Hub refuses; in one line.
+            ValueError: private content was found, or the Hub refused the push.
         """
-        # What may be published is known above this layer: it is found when it is wanted, by its public name.
+        # The privacy checks live in a higher layer, so they are looked up by their public name.
         publish: Any = import_module(__name__.partition(".")[0]).push_model
         return publish(self, repo_id, **options)
