@@ -1,4 +1,4 @@
-"""A structured model whose words choose their marks independently: the generic half must run it unchanged."""
+"""A structured model with one independent mark per word, which the method must run unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GroupConfig(StructuredConfig):
 
 
 class GroupModel(StructuredModel):
-    """One mark a word; `scores` are (B, N, L), gold labels (B, N)."""
+    """Score marks (B, N, L) of words; gold labels are (B, N)."""
 
     config_class = GroupConfig
     structure = IndependentGroups
@@ -38,8 +38,8 @@ class GroupModel(StructuredModel):
         return self.output(states)
 
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
-        chosen = output.scores.log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
-        return -torch.where(labels >= 0, chosen, 0.0).sum(-1)
+        log_probs = output.scores.log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+        return -torch.where(labels >= 0, log_probs, 0.0).sum(-1)
 
     def units(self, labels: Tensor) -> Tensor:
         return (labels >= 0).sum(-1)
@@ -52,8 +52,8 @@ class GroupModel(StructuredModel):
         return ("mark",)
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        place = {name: index for index, name in enumerate(names or self.names)}
-        marks = [torch.tensor([place.get(mark, -1) for mark in row["mark"]]) for row in rows]
+        indices = {name: index for index, name in enumerate(names or self.names)}
+        marks = [torch.tensor([indices.get(mark, -1) for mark in row["mark"]]) for row in rows]
         return nn.utils.rnn.pad_sequence(marks, batch_first=True, padding_value=-1)
 
     def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Tensor:
@@ -63,11 +63,10 @@ class GroupModel(StructuredModel):
         self, best: Tensor, lengths: Tensor, names: Sequence[str] | None = None
     ) -> list[dict[str, list[Any]]]:
         alphabet = names or self.names
-        found = best.tolist()
         return [
-            {"mark": [alphabet[mark] if mark >= 0 else "_" for mark in found[i][:n]]}
-            for i, n in enumerate(lengths.tolist())
+            {"mark": [alphabet[mark] if mark >= 0 else "_" for mark in marks[:length]]}
+            for marks, length in zip(best.tolist(), lengths.tolist(), strict=True)
         ]
 
 
-register(GroupConfig, GroupModel)  # so that it is loaded by path, as any other
+register(GroupConfig, GroupModel)  # so that it can be loaded from a folder

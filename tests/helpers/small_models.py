@@ -1,4 +1,4 @@
-"""Invented rows, tiny models of every kind, and trainers over them."""
+"""Random rows, tiny models of every kind, and trainers over them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hf_xst import (
     CrfTaggerConfig,
     SupervisedTrainer,
 )
-from hf_xst.charts.dataset import ChartSettings
+from hf_xst.charts.chart import ChartSettings
 from hf_xst.data import WordVectors
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.building import ChartMaker
@@ -45,28 +45,25 @@ FEATURES = Features(
 
 
 def sentence(length: int, draw: random.Random, name: str) -> dict[str, Any]:
-    """A sentence with a tree in which every word but the root hangs from an earlier word or the root word."""
+    """Return a random sentence, in whose tree words depend on the root word or an earlier word."""
     words = [draw.randrange(len(WORDS)) for _ in range(length)]
-    root = draw.randrange(length)
-    head = [
-        0 if place == root else (draw.randrange(place) + 1 if place else root + 1) for place in range(length)
-    ]
-    for place in range(length):  # words before the root hang from it, so that there is no cycle
-        if place < root:
-            head[place] = root + 1
+    root, head = draw.randrange(length), []
+    for index in range(length):
+        earlier = 0 if index in (0, root) else draw.randrange(index) + 1
+        head.append(0 if index == root else root + 1 if index < root else earlier)
     return {
         "sent_id": name,
         "words": [WORDS[word] for word in words],
         "upos": [UPOS[word % 3] for word in words],
         "head": head,
-        "deprel": ["root" if place == root else RELATIONS[word % 2] for place, word in enumerate(words)],
+        "deprel": ["root" if index == root else RELATIONS[word % 2] for index, word in enumerate(words)],
         "mark": [MARKS[word * 7 % 3] for word in words],
     }
 
 
 def gold(lengths: Sequence[int] = (1, 1, 3, 3), seed: int = 0) -> Dataset:
     draw = random.Random(seed)
-    rows = [sentence(length, draw, f"s{place}") for place, length in enumerate(lengths)]
+    rows = [sentence(length, draw, f"s{index}") for index, length in enumerate(lengths)]
     return Dataset.from_list(rows, features=FEATURES)
 
 
@@ -76,7 +73,7 @@ def vectors(size: int = 8, words: Sequence[str] = WORDS, seed: int = 0, name: st
 
 
 def model_of(kind: str, seed: int = 0, **changes: Any) -> StructuredModel:
-    """A model without dropout, its parameters of size about 1 so that mistakes show."""
+    """Return a model without dropout, whose parameters are large enough to reveal errors."""
     settings: dict[str, Any] = {
         "context_layers": 1,
         "attention_heads": 2,
@@ -117,15 +114,17 @@ def charts(
     make = ChartMaker(
         SourcePool(models, names or models["source1"].names), settings or ChartSettings(sigma=0.6)
     )
-    plain = unlabelled(rows)
-    made: list[dict[str, Any]] = []
-    for row in plain:
-        made += make([row])
-    return Dataset.from_list(made)
+    return Dataset.from_list([chart for row in unlabelled(rows) for chart in make([row])])
+
+
+def without_last_group(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart row without candidates in its last group, so that it allows no structure."""
+    *offsets, _ = row["offsets"]
+    return {**row, "candidates": row["candidates"][: offsets[-1]], "offsets": [*offsets, offsets[-1]]}
 
 
 def arguments(output: Path, batch: int = 4, accumulation: int = 1, **changes: Any) -> TrainingArguments:
-    """Plain gradient descent, one epoch, quiet."""
+    """Return arguments for one quiet epoch of plain gradient descent."""
     settings: dict[str, Any] = {
         "output_dir": str(output),
         "per_device_train_batch_size": batch,
@@ -158,13 +157,9 @@ def parameters(model: StructuredModel) -> dict[str, torch.Tensor]:
 
 
 def assert_same(first: StructuredModel, second: StructuredModel, *, exactly: bool = False) -> None:
-    mine, other = first.state_dict(), second.state_dict()
-    assert mine.keys() == other.keys()
-    for name, tensor in mine.items():
-        tolerance = {"rtol": 0.0, "atol": 0.0} if exactly else {"rtol": 1e-5, "atol": 1e-6}
-        torch.testing.assert_close(
-            tensor, other[name], **tolerance, msg=lambda text, name=name: f"{name}: {text}"
-        )
+    expected = second.state_dict()
+    tolerance = {"rtol": 0.0, "atol": 0.0} if exactly else {"rtol": 1e-5, "atol": 1e-6}
+    torch.testing.assert_close(dict(first.state_dict()), dict(expected), **tolerance)
 
 
 def losses_of(trainer: SupervisedTrainer | ChartTrainer, key: str = "loss") -> list[float]:

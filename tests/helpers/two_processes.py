@@ -1,4 +1,4 @@
-"""What the two-process tests run under `torchrun`: every case's numbers as one JSON file."""
+"""Cases that the two-process tests run under `torchrun`; their numbers are written as one JSON file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainingArguments
 
-from helpers.small_models import arguments, charts, gold, on_charts, supervised
+from helpers.small_models import arguments, charts, gold, on_charts, supervised, without_last_group
 from hf_xst.training.collation import ChartUse
 
-LENGTHS = (1, 9, 2, 5, 3)
 UPDATE = 4  # within the second epoch
 Case = Callable[[Path, int, int], dict[str, Any]]
 
@@ -32,33 +31,27 @@ def _numbers(trainer: Any) -> dict[str, Any]:
 
 
 def by_words(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
-    """Sentences of 1, 1, 3 and 3 words in one update; then, over epochs, a last update that is not full."""
+    """Train on one update of 1, 1, 3 and 3 words, and on epochs whose last update is not full."""
     once = supervised("groups", arguments(output, batch, accumulation), gold())
     once.train()
-    more = supervised(
-        "groups", arguments(output, batch, accumulation, num_train_epochs=3), gold((3, 12, 1, 2, 4, 15, 2))
-    )
+    settings = arguments(output, batch, accumulation, num_train_epochs=3)
+    more = supervised("groups", settings, gold((3, 12, 1, 2, 4, 15, 2)))
     more.train()
     return {"once": _numbers(once), "more": _numbers(more)}
 
 
 def by_charts(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
-    """Charts of trees with the pull, default handling of columns, and two charts that hold nothing."""
+    """Train on charts with the pull, default handling of columns, and two empty charts."""
     rows = list(charts("parser", gold((2, 3, 1, 4, 2))))
-    for place in (1, 4):
-        *offsets, _ = rows[place]["offsets"]
-        rows[place] |= {
-            "candidates": rows[place]["candidates"][: offsets[-1]],
-            "offsets": [*offsets, offsets[-1]],
-        }
+    rows = [without_last_group(row) if index in (1, 4) else row for index, row in enumerate(rows)]
     settings = arguments(output, batch, accumulation, num_train_epochs=2, remove_unused_columns=True)
     trainer = on_charts("parser", settings, Dataset.from_list(rows), l2=0.1, use=ChartUse("none"))
     trainer.train()
-    times, names = trainer.empty_sentences()
-    return {"twice": _numbers(trainer), "empty": [times, sorted(names)]}
+    count, ids = trainer.empty_sentences()
+    return {"twice": _numbers(trainer), "empty": [count, sorted(ids)]}
 
 
-class Stop(TrainerCallback):
+class Interrupt(TrainerCallback):
     """Interrupt training at the end of an update."""
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -67,37 +60,36 @@ class Stop(TrainerCallback):
 
 
 def resumed(output: Path, batch: int, accumulation: int) -> dict[str, Any]:
-    """Stopped within the second of three epochs, and gone on with."""
+    """Interrupt training within the second of three epochs, and resume it."""
     rows = gold((3, 12, 1, 2, 4, 15, 2, 5, 6))
     folder = output / f"resumed-{batch}-{accumulation}"
-    settings = arguments(
-        folder, batch, accumulation, num_train_epochs=3, save_strategy="steps", save_steps=UPDATE
-    )
+    saving = {"save_strategy": "steps", "save_steps": UPDATE}
+    settings = arguments(folder, batch, accumulation, num_train_epochs=3, **saving)
     with contextlib.suppress(KeyboardInterrupt):
-        supervised("groups", settings, rows, callbacks=[Stop()]).train()
+        supervised("groups", settings, rows, callbacks=[Interrupt()]).train()
     rest = supervised("groups", settings, rows)
     rest.train(resume_from_checkpoint=str(folder / f"checkpoint-{UPDATE}"))
     return {"rest": _numbers(rest)}
 
 
 def evaluated(output: Path, batch: int, _: int) -> dict[str, Any]:
-    """Ragged sentences, scored and predicted, before and while a model is trained."""
-    rows = gold(LENGTHS)
+    """Score and predict sentences of different lengths, before and during training."""
+    rows = gold((1, 9, 2, 5, 3))
     settings: TrainingArguments = arguments(output, batch, eval_strategy="epoch", learning_rate=0.0)
-    found = {}
+    skipped = ("runtime", "second", "epoch", "step")
+    results = {}
     for kind in ("parser", "tagger", "groups"):
         trainer = supervised(kind, settings, rows, eval_dataset=rows)
         before = trainer.evaluate()
         predictions = trainer.predict(rows.select_columns(["words", "upos"])).predictions
         trainer.train()
-        curve = next(entry for entry in trainer.state.log_history if "eval_loss" in entry)
-        skipped = ("runtime", "second", "epoch", "step")
-        found[kind] = {
+        during = next(entry for entry in trainer.state.log_history if "eval_loss" in entry)
+        results[kind] = {
             "before": {key: value for key, value in before.items() if not key.endswith(skipped)},
-            "within": {key: value for key, value in curve.items() if not key.endswith(skipped)},
+            "during": {key: value for key, value in during.items() if not key.endswith(skipped)},
             "predictions": predictions,
         }
-    return found
+    return results
 
 
 CASES: dict[str, tuple[Case, list[tuple[int, int]]]] = {
@@ -109,15 +101,14 @@ CASES: dict[str, tuple[Case, list[tuple[int, int]]]] = {
 
 
 def main(output: Path) -> None:
-    found = {
+    results = {
         f"{name} {batch} {accumulation}": case(output, batch, accumulation)
-        for name, (case, cuts) in CASES.items()
-        for batch, accumulation in cuts
+        for name, (case, divisions) in CASES.items()
+        for batch, accumulation in divisions
     }
     if torch.distributed.get_rank() == 0:
-        (output / "found.json").write_text(
-            json.dumps({"processes": torch.distributed.get_world_size(), **found})
-        )
+        results["processes"] = torch.distributed.get_world_size()
+        (output / "results.json").write_text(json.dumps(results))
     torch.distributed.destroy_process_group()
 
 

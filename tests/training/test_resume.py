@@ -1,4 +1,4 @@
-"""A run that was stopped and goes on ends with the same bits as one that never stopped."""
+"""An interrupted and resumed run ends with exactly the parameters of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hf_xst.commands.training import train_and_save
 LENGTHS = (1, 4, 2, 12, 3, 5, 11, 2, 4)
 
 
-class Stop(TrainerCallback):
+class Interrupt(TrainerCallback):
     """Interrupt training at the end of an update, as Ctrl-C would."""
 
     def __init__(self, update: int) -> None:
@@ -28,7 +28,7 @@ class Stop(TrainerCallback):
             raise KeyboardInterrupt
 
 
-def dropping(kind: str) -> Any:
+def with_dropout(kind: str) -> Any:
     return model_of(kind, context_dropout=0.2, word_dropout=0.2, output_dropout=0.2)
 
 
@@ -44,7 +44,7 @@ def chart_trainer(output: Any, *callbacks: TrainerCallback) -> ChartTrainer:
         learning_rate=0.01,
     )
     rows = charts("parser", gold(LENGTHS))
-    return ChartTrainer(dropping("parser"), settings, rows, l2=0.05, callbacks=list(callbacks))
+    return ChartTrainer(with_dropout("parser"), settings, rows, l2=0.05, callbacks=list(callbacks))
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("update", [2, 4, 5])  # within the first epoch, between two, and within the second
-def test_training_on_charts(tmp_path, whole, update):
+def test_training_on_charts_resumes_exactly(tmp_path, whole, update):
     with pytest.raises(KeyboardInterrupt):
-        chart_trainer(tmp_path / "parts", Stop(update)).train()
+        chart_trainer(tmp_path / "parts", Interrupt(update)).train()
     rest = chart_trainer(tmp_path / "parts")
     rest.train(resume_from_checkpoint=str(tmp_path / "parts" / f"checkpoint-{update - 1}"))
     assert_same(rest.model, whole.model, exactly=True)
@@ -87,16 +87,16 @@ def source_trainer(output: Any, *callbacks: TrainerCallback) -> SupervisedTraine
     stop = EarlyStoppingCallback(2)
     rows = gold(LENGTHS)
     return SupervisedTrainer(
-        dropping("tagger"), settings, rows, gold((3, 4, 2), seed=9), callbacks=[stop, *callbacks]
+        with_dropout("tagger"), settings, rows, gold((3, 4, 2), seed=9), callbacks=[stop, *callbacks]
     )
 
 
-def test_training_with_early_stopping_and_a_plateau(tmp_path):
+def test_early_stopping_and_plateau_resume_exactly(tmp_path):
     whole = source_trainer(tmp_path / "whole")
     whole.train()
     assert whole.state.global_step < 45  # it stopped early
     with pytest.raises(KeyboardInterrupt):
-        source_trainer(tmp_path / "parts", Stop(whole.state.global_step - 2)).train()
+        source_trainer(tmp_path / "parts", Interrupt(whole.state.global_step - 2)).train()
     (last, *_) = sorted(
         (tmp_path / "parts").glob("checkpoint-*"), key=lambda path: -int(path.name.split("-")[1])
     )
@@ -108,14 +108,14 @@ def test_training_with_early_stopping_and_a_plateau(tmp_path):
 
 
 @dataclasses.dataclass
-class Told:
-    """What a run was told."""
+class Options:
+    """Options of a run."""
 
     output: str
 
 
 @pytest.mark.parametrize("updates", [4, 6])  # within an epoch of three updates, and at its end
-def test_a_run_that_was_stopped_after_its_last_update_makes_no_more(tmp_path, updates):
+def test_run_interrupted_after_its_last_update_makes_no_more(tmp_path, updates):
     rows = charts("parser", gold(LENGTHS))
 
     def trained(name: str) -> ChartTrainer:
@@ -127,31 +127,31 @@ def test_a_run_that_was_stopped_after_its_last_update_makes_no_more(tmp_path, up
             save_steps=2,
             learning_rate=0.01,
         )
-        trainer = ChartTrainer(dropping("parser"), settings, rows, l2=0.05)
-        folder = RunFolder(str(tmp_path / name), Told(name))
+        trainer = ChartTrainer(with_dropout("parser"), settings, rows, l2=0.05)
+        folder = RunFolder(str(tmp_path / name), Options(name))
         folder.begin()
         train_and_save(trainer, folder)
         return trainer
 
     whole = trained("once")
     assert whole.state.global_step == updates
-    again = trained("once")  # the results were not written
+    again = trained("once")  # its results were not written
     assert again.state.global_step == updates
     assert_same(again.model, whole.model, exactly=True)
     assert again.state.log_history == whole.state.log_history[: len(again.state.log_history)]
 
 
-def test_a_run_that_goes_on_refuses_other_charts(tmp_path):
+def test_resumed_run_rejects_other_charts(tmp_path):
     def trainer(lengths: tuple[int, ...], *callbacks: TrainerCallback) -> ChartTrainer:
         settings = arguments(tmp_path / "run", 2, num_train_epochs=2, save_strategy="steps", save_steps=1)
         return ChartTrainer(
-            dropping("parser"), settings, charts("parser", gold(lengths)), callbacks=[*callbacks]
+            with_dropout("parser"), settings, charts("parser", gold(lengths)), callbacks=[*callbacks]
         )
 
-    folder = RunFolder(str(tmp_path), Told("here"))
+    folder = RunFolder(str(tmp_path), Options("here"))
     folder.begin()
     with pytest.raises(KeyboardInterrupt):
-        train_and_save(trainer(LENGTHS, Stop(2)), folder)
-    with pytest.raises(ValueError, match=r"was begun with other sentences than"):
+        train_and_save(trainer(LENGTHS, Interrupt(2)), folder)
+    with pytest.raises(ValueError, match="with other sentences"):
         train_and_save(trainer(LENGTHS[1:]), folder)
     train_and_save(trainer(LENGTHS), folder)
