@@ -20,7 +20,7 @@ def changed(**columns):
     return GOLD | columns
 
 
-def test_hand_counted_scores():
+def test_scores_counted_by_hand():
     guess = changed(
         head=[2, 4, 4, 0, 2, 2], deprel=["det", "obj", "dep", "root", "obj", "punct"], upos=["X"] * 6
     )
@@ -46,17 +46,17 @@ def test_subtypes(strip, las):
     assert attachment_scores([guess], [GOLD], strip_subtypes=strip)["las"] == las
 
 
-def test_punctuation_is_what_the_gold_says():
+def test_gold_tags_define_punctuation():
     everything = changed(upos=["PUNCT"] * 6)
     assert attachment_scores([everything], [GOLD])["words_without_punct"] == 4
     assert attachment_scores([GOLD], [changed(upos=["_"] * 6)])["words_without_punct"] == 6
 
 
-def test_heads_as_text_count_like_numbers():
+def test_heads_may_be_text():
     assert attachment_scores([GOLD], [changed(head=["2", "4", "2", "0", "4", "4"])])["uas"] == 100.0
 
 
-def test_wrong_relation_on_missing_prediction():
+def test_missing_predicted_relation_is_wrong():
     guess = changed(deprel=["det", None, "dep", "root", "obj", "punct"])
     assert attachment_scores([guess], [GOLD])["las"] == 75.0
 
@@ -78,17 +78,17 @@ def test_wrong_relation_on_missing_prediction():
         ([GOLD], [changed(head=["_"] * 6)], r"word 1 has no gold head \(found '_'"),
         ([changed(head=[2, 4, None, 0, 4, 4])], [GOLD], r"word 3 has no predicted head"),
         ([GOLD], [changed(deprel=["_"] * 6)], r"word 1 has no gold relation"),
-        ([], [], r"no word to score: 0 sentences\."),
+        ([], [], r"No word to score: 0 sentences\."),
         ([GOLD], [changed(upos=["PUNCT"] * 6)], r"1 sentences with 6 words, all PUNCT or SYM"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(predictions, references, message):
+def test_invalid_rows_are_refused(predictions, references, message):
     with pytest.raises(ValueError, match=message):
         attachment_scores(predictions, references)
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_laws(words, seed):
+def test_score_bounds(words, seed):
     source = np.random.default_rng(seed)
 
     def row():
@@ -107,7 +107,7 @@ def test_laws(words, seed):
     assert attachment_scores([guess, gold], [gold, gold])["las"] == pytest.approx((scores["las"] + 100) / 2)
 
 
-def test_score_picks_by_columns():
+def test_columns_select_the_scores():
     both = score([GOLD], [GOLD], {"head", "deprel", "upos"})
     assert both["las"] == both["accuracy"] == 100.0
     assert "accuracy" not in score([GOLD], [GOLD], ["head", "deprel"])

@@ -1,4 +1,4 @@
-"""The metrics as users of the `evaluate` library load them."""
+"""The metrics as modules of the `evaluate` library."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TREE_SCORES = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    """Keep the library's caches out of the user's home; loaded modules are imported from there by name."""
+def private_cache(tmp_path_factory):
+    """Keep the library's caches out of the home folder; it imports modules from there by name."""
     folder = tmp_path_factory.mktemp("evaluate")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluate.config, "HF_METRICS_CACHE", str(folder / "metrics"))
@@ -46,7 +46,7 @@ def own_cache(tmp_path_factory):
         del sys.modules[name]
 
 
-@pytest.fixture(params=["loaded by path", "made from the class"])
+@pytest.fixture(params=["loaded by path", "from the class"])
 def attachment(request):
     return evaluate.load(str(FOLDER / "ud_attachment.py")) if "path" in request.param else UdAttachment()
 
@@ -55,30 +55,30 @@ def test_attachment(attachment):
     assert attachment.compute(predictions=GUESSED_TREES, references=GOLD_TREES) == TREE_SCORES
 
 
-def test_added_in_batches_of_arrays(attachment):
+def test_batches_of_arrays(attachment):
     for guess, gold in zip(GUESSED_TREES, GOLD_TREES, strict=True):
         arrays = {"head": np.array(guess["head"]), "deprel": guess["deprel"]}
         attachment.add_batch(predictions=[arrays], references=[gold])
     assert attachment.compute() == TREE_SCORES
 
 
-def test_subtypes_are_a_parameter(attachment):
+def test_strip_subtypes(attachment):
     guess = [{"head": [0], "deprel": ["root:x"]}]
     gold = [{"head": [0], "deprel": ["root"], "upos": ["VERB"]}]
     assert attachment.compute(predictions=guess, references=gold)["las"] == 100.0
     assert attachment.compute(predictions=guess, references=gold, strip_subtypes=False)["las"] == 0.0
 
 
-def test_what_cannot_be_scored_is_refused(attachment):
+def test_invalid_rows_are_refused(attachment):
     with pytest.raises(ValueError, match="word 2 has no gold head"):
         attachment.compute(predictions=GUESSED_TREES[:1], references=[GOLD_TREES[0] | {"head": [2, None]}])
-    with pytest.raises(ValueError, match="no word to score"):
+    with pytest.raises(ValueError, match="No word to score"):
         attachment.compute(predictions=[], references=[])
 
 
-@pytest.mark.parametrize("made", ["loaded by path", "made from the class"])
-def test_tagging(made):
-    metric = evaluate.load(str(FOLDER / "ud_tagging.py")) if "path" in made else UdTagging()
+@pytest.mark.parametrize("origin", ["loaded by path", "from the class"])
+def test_tagging(origin):
+    metric = evaluate.load(str(FOLDER / "ud_tagging.py")) if "path" in origin else UdTagging()
     scores = metric.compute(
         predictions=[{"upos": ["NOUN", "VERB", "ADJ", "PUNCT"]}, {"upos": ["ADJ"]}],
         references=[{"upos": ["NOUN", "VERB", "NOUN", "PUNCT"]}, {"upos": ["ADJ"]}],

@@ -1,4 +1,4 @@
-"""Our scores against those of the Universal Dependencies tools."""
+"""Compare the scores with the official scorer of Universal Dependencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def random_rows(source, lengths):
         relations = source.choice(RELATIONS, words).tolist()
         rows.append(
             {
-                "words": [f"w{place}" for place in range(words)],
+                "words": [f"w{position}" for position in range(words)],
                 "head": heads,
                 "deprel": [
                     "root" if head == 0 else name for head, name in zip(heads, relations, strict=True)
@@ -37,14 +37,14 @@ def official(rows):
     lines = []
     for row in rows:
         columns = zip(row["words"], row["upos"], row["head"], row["deprel"], strict=True)
-        for place, (word, tag, head, relation) in enumerate(columns, start=1):
-            lines.append(f"{place}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t_\n")
+        for position, (word, tag, head, relation) in enumerate(columns, start=1):
+            lines.append(f"{position}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t_\n")
         lines.append("\n")
     return udeval.load_conllu(io.StringIO("".join(lines)), "test", {})
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_same_as_the_official_scorer(seed):
+def test_scores_equal_the_official_ones(seed):
     source = np.random.default_rng(seed)
     lengths = source.integers(1, 15, size=20).tolist()
     gold, guess = random_rows(source, lengths), random_rows(source, lengths)

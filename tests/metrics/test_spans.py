@@ -1,4 +1,4 @@
-"""Span scores: seqeval against a plain count, in every scheme, and what cannot be scored."""
+"""Span scores: seqeval against a plain count, in every scheme."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hf_xst.metrics import main_score, score, span_scores
 labeling = pytest.importorskip("seqeval.metrics.sequence_labeling")
 
 KINDS = ("PER", "LOC", "a-b")
-LABELS = ["O", *(f"{place}-{kind}" for kind in KINDS for place in "BI")]
-MORE = [*LABELS, *(f"{place}-{kind}" for kind in KINDS for place in "ES")]
+LABELS = ["O", *(f"{position}-{kind}" for kind in KINDS for position in "BI")]
+ALL_LABELS = [*LABELS, *(f"{position}-{kind}" for kind in KINDS for position in "ES")]
 GOLD = [
     {"words": ["Ana", "Lu", "saw", "Rio"], "ner_tags": ["B-PER", "I-PER", "O", "B-LOC"]},
     {"words": ["Bo", "Cy"], "ner_tags": ["B-PER", "B-PER"]},
@@ -30,15 +30,15 @@ def rows(sentences: list[list[str]]) -> list[dict[str, Any]]:
 
 
 def spans(labels: list[str]) -> set[tuple[str, int, int]]:
-    """Find spans as the scorer of CoNLL does, written down anew: type, first word, end."""
+    """Find spans as the CoNLL scorer does: type, first word, end."""
     found, opened, start = set(), None, 0
-    for place, label in enumerate([*labels, "O"]):
+    for position, label in enumerate([*labels, "O"]):
         mark, _, kind = label.partition("-")
         if opened is not None and (mark in "OB" or kind != opened):
-            found.add((opened, start, place))
+            found.add((opened, start, position))
             opened = None
         if mark != "O" and opened is None:
-            opened, start = kind, place
+            opened, start = kind, position
     return found
 
 
@@ -59,7 +59,7 @@ def of_counts(right: int, guessed: int, true: int) -> dict[str, float]:
     }
 
 
-def test_a_span_counts_with_all_its_words_and_its_type():
+def test_spans_match_by_words_and_type():
     scores = span_scores(GUESS, GOLD, "ner_tags")
     assert (scores["precision"], scores["recall"], scores["spans"]) == (pytest.approx(100 / 3), 25.0, 4)
     assert scores["f1"] == pytest.approx(200 / 7)
@@ -98,19 +98,21 @@ def test_seqeval_agrees_with_a_plain_count(sides):
         assert scores["per_type"][kind] == pytest.approx(of_counts(*numbers) | {"support": numbers[2]})
 
 
-@given(st.lists(st.sampled_from(MORE), min_size=1, max_size=10))
-def test_every_scheme_is_read_as_seqeval_reads_it(labels):
-    made = to_bio(labels)
-    assert {(kind, first, last + 1) for kind, first, last in labeling.get_entities(labels)} == spans(made)
-    assert to_bio(made) == made
-    assert set(made) <= set(bio_alphabet(labels))
+@given(st.lists(st.sampled_from(ALL_LABELS), min_size=1, max_size=10))
+def test_schemes_are_converted_as_in_seqeval(labels):
+    converted = to_bio(labels)
+    assert {(kind, first, last + 1) for kind, first, last in labeling.get_entities(labels)} == spans(
+        converted
+    )
+    assert to_bio(converted) == converted
+    assert set(converted) <= set(bio_alphabet(labels))
     before = "O"
-    for label in made:
+    for label in converted:
         assert not label.startswith("I-") or before[1:] == label[1:]
         before = label
 
 
-def test_spans_stand_beside_the_accuracy_where_a_scheme_is_told():
+def test_a_scheme_adds_span_scores_to_the_accuracy():
     assert "f1" not in score(GUESS, GOLD, ["ner_tags"])
     scores = score(GUESS, GOLD, ["ner_tags"], "bio")
     assert scores["f1"] == pytest.approx(200 / 7)
@@ -126,23 +128,23 @@ def test_spans_stand_beside_the_accuracy_where_a_scheme_is_told():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["O", "O"], "There is no span to score: 1 sentences, column 'ner_tags'"),
+        (["O", "O"], "No span to score: 1 sentences, column 'ner_tags'"),
         (["B-X", "_"], "word 2 has '_' in column 'ner_tags', expected O, B-X or I-X"),
         (["B-X", None], "word 2 has None"),
         (["B-X", "NOUN"], "word 2 has 'NOUN'"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(labels, message):
+def test_invalid_rows_are_refused(labels, message):
     with pytest.raises(ValueError, match=message):
         span_scores(rows([["O", "O"]]), rows([labels]), "ner_tags")
 
 
-def test_a_guess_without_spans_scores_zero():
+def test_predictions_without_spans_score_zero():
     scores = span_scores([{"ner_tags": [None, "NOUN"]}], rows([["B-X", "O"]]), "ner_tags")
     assert (scores["precision"], scores["recall"], scores["f1"]) == (0.0, 0.0, 0.0)
 
 
-def test_the_extra_is_named(monkeypatch):
+def test_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
     with pytest.raises(ImportError, match=r"extra 'ner': pip install \"hf_xst\[ner\]\""):
         span_scores(GUESS, GOLD, "ner_tags")

@@ -8,7 +8,7 @@ GOLD = [{"upos": ["NOUN", "VERB", "NOUN", "PUNCT"]}, {"upos": ["ADJ"]}]
 GUESS = [{"upos": ["NOUN", "VERB", "ADJ", "PUNCT"]}, {"upos": ["ADJ"]}]
 
 
-def test_tags_are_words_not_chunks():
+def test_tags_are_not_chunked():
     scores = tag_scores(GUESS, GOLD)
     assert scores["accuracy"] == 80.0
     assert scores["words"] == 5
@@ -27,7 +27,7 @@ def test_tags_are_words_not_chunks():
     }
 
 
-def test_neighbours_with_the_same_tag_stay_two():
+def test_equal_adjacent_tags_are_not_merged():
     rows = [{"upos": ["NOUN", "NOUN", "B-X", "I-X"]}]
     scores = tag_scores(rows, rows)
     assert scores["per_tag"]["NOUN"]["support"] == 2
@@ -35,7 +35,7 @@ def test_neighbours_with_the_same_tag_stay_two():
     assert scores["accuracy"] == 100.0
 
 
-def test_tags_on_one_side_only_have_scores_of_zero():
+def test_tags_on_one_side_score_zero():
     per_tag = tag_scores([{"upos": ["X", None]}], [{"upos": ["Y", "Y"]}])["per_tag"]
     assert per_tag["X"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
     assert per_tag["Y"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2}
@@ -48,13 +48,13 @@ def test_another_column():
 @pytest.mark.parametrize(
     ("predictions", "references", "message"),
     [
-        ([], [], "no word to score"),
+        ([], [], "No word to score"),
         ([{"upos": ["X"]}], [{"upos": ["_"], "sent_id": "a"}], r"\(sent_id 'a'\): word 1 has no gold tag"),
         ([{"upos": ["X"]}], [{"upos": [None]}], "word 1 has no gold tag"),
         ([{"upos": ["X", "X"]}], [{"upos": ["X"]}], "2 entries in the predicted column 'upos' for 1"),
         ([{"tags": ["X"]}], [{"upos": ["X"]}], "predicted row has no column 'upos'"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(predictions, references, message):
+def test_invalid_rows_are_refused(predictions, references, message):
     with pytest.raises(ValueError, match=message):
         tag_scores(predictions, references)

@@ -1,7 +1,7 @@
-"""Scores of predicted trees, tags and spans: plain functions over rows.
+"""Score predicted trees, tags and spans: plain functions over rows.
 
-For users of the `evaluate` library the same scores are the files `ud_attachment.py` and `ud_tagging.py`
-beside this one; they load by path.
+`ud_attachment.py` and `ud_tagging.py` compute the same scores as modules of the `evaluate` library, which
+loads them by path.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from hf_xst.metrics.rows import Row
 from hf_xst.metrics.spans import as_bio, span_scores
 from hf_xst.metrics.tagging import tag_scores
 
-__all__ = ["Row", "attachment_scores", "main_score", "score", "span_scores", "tag_scores"]
+__all__ = ["MAIN_SCORES", "Row", "attachment_scores", "main_score", "score", "span_scores", "tag_scores"]
 
 MAIN_SCORES = ("las", "f1", "accuracy")
-"""The scores that stand for a whole evaluation, the first one present being taken."""
-
-_OF_TREES = {"head", "deprel"}
+"""Names of main scores; the first that an evaluation contains is its main score."""
 
 
 def score(
@@ -33,18 +31,18 @@ def score(
     Args:
         predictions: the predicted rows.
         references: the gold rows, in the same order.
-        columns: the predicted columns; `head` asks for the attachment scores, any other one than `deprel` for
-            the tag scores.
-        scheme: the scheme of tags that mark spans (`"bio"`), which are then scored as well; tags in another
-            scheme are read as BIO on both sides.
+        columns: the predicted columns: `head` selects attachment scores, any other column except `deprel` tag
+            scores.
+        scheme: the scheme of tags that mark spans (`"bio"`), which are then scored too; tags in another
+            scheme are converted to BIO on both sides.
 
     Returns:
-        What `attachment_scores`, `tag_scores` and `span_scores` return, in one mapping.
+        The results of `attachment_scores`, `tag_scores` and `span_scores`, in one mapping.
 
     Raises:
-        ValueError: no such column is asked for, or several columns of tags, or the rows cannot be scored.
+        ValueError: `columns` has neither `head` nor exactly one column of tags, or the rows are invalid.
     """
-    tags = sorted(set(columns) - _OF_TREES)
+    tags = sorted(set(columns) - {"head", "deprel"})
     if len(tags) > 1 or ("head" not in columns and not tags):
         raise ValueError(
             f"Columns {sorted(columns)} cannot be scored; expected 'head', or one column of tags ('upos')."
@@ -61,10 +59,10 @@ def score(
 
 
 def main_score(scores: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and value of the score that stands for the evaluation: LAS, else F1, else accuracy.
+    """Return the name and value of an evaluation's main score: LAS, else F1, else accuracy.
 
     Raises:
-        ValueError: none is there.
+        ValueError: there is no main score.
     """
     for name in MAIN_SCORES:
         if name in scores:

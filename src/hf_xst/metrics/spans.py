@@ -1,11 +1,11 @@
-"""Precision, recall and F1 of spans with a type, such as names of persons, by seqeval (Nakayama 2018)."""
+"""Compute precision, recall and F1 of typed spans, such as named entities, with seqeval (Nakayama 2018)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from hf_xst.data.bio import OUTSIDE, span_kind, to_bio
+from hf_xst.data.labels import OUTSIDE, span_type, to_bio
 from hf_xst.extras import import_optional
 from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
@@ -14,10 +14,10 @@ _AVERAGES = (_TOTAL, "macro avg", "weighted avg")
 
 
 def span_scores(predictions: Sequence[Row], references: Sequence[Row], column: str) -> dict[str, Any]:
-    """Score predicted spans against gold ones: right are those with the same words and the same type.
+    """Score predicted spans against gold spans; a span is correct if its words and its type are.
 
-    Both sides are read as `hf_xst.data.to_bio` reads them, so they may be in any scheme that it knows, and a
-    majority of labels that goes on with no span begins one.
+    Both sides are converted by `hf_xst.data.to_bio` first, so they may use any scheme that it reads; an
+    `I-X` that continues no span begins one.
 
     Args:
         predictions: rows with the column.
@@ -25,60 +25,60 @@ def span_scores(predictions: Sequence[Row], references: Sequence[Row], column: s
         column: the column of labels that mark spans.
 
     Returns:
-        `precision`, `recall` and `f1` over all spans in percent, `spans` (how many there are in the gold),
-        and `per_type`: the same three and `support` for each type that occurs on either side. A type never
-        predicted has precision 0, one never in the gold recall 0.
+        `precision`, `recall` and `f1` over all spans in percent, `spans` (the number of gold spans), and
+        `per_type`: the same three and `support` for each type that occurs on either side. A type that is
+        never predicted has precision 0, one that is never gold recall 0.
 
     Raises:
-        ValueError: sentences or words do not match, a gold label is missing or of no scheme, or there is no
-            span to count.
+        ValueError: sentences or words do not match, a gold label is missing or invalid, or there is no gold
+            span.
         ImportError: seqeval is not installed.
     """
     seqeval = import_optional("seqeval.metrics", "ner")
-    guessed: list[list[str]] = []
+    predicted: list[list[str]] = []
     gold: list[list[str]] = []
-    for place, prediction, reference in paired_rows(predictions, references, (column,), (column,)):
-        _check_gold(place, reference[column], column)
-        gold.append(_labels(reference[column]))
-        guessed.append(_labels(prediction[column]))
+    for sentence, prediction, reference in paired_rows(predictions, references, (column,), (column,)):
+        _check_gold(sentence, reference[column], column)
+        gold.append(_spans(reference[column]))
+        predicted.append(_spans(prediction[column]))
     if all(label == OUTSIDE for labels in gold for label in labels):
         raise ValueError(
-            f"There is no span to score: {len(gold)} sentences, column {column!r}. F1 needs at least one "
-            "gold span; check the path, the split and the length limit."
+            f"No span to score: {len(gold)} sentences, column {column!r}. F1 requires at least one gold "
+            "span; check the path, the split and the length limit."
         )
-    report = seqeval.classification_report(gold, guessed, output_dict=True, zero_division=0)
+    report = seqeval.classification_report(gold, predicted, output_dict=True, zero_division=0)
     total = _percent(report[_TOTAL])
     return {
         **{name: total[name] for name in ("precision", "recall", "f1")},
         "spans": total["support"],
-        "per_type": {kind: _percent(found) for kind, found in report.items() if kind not in _AVERAGES},
+        "per_type": {kind: _percent(scores) for kind, scores in report.items() if kind not in _AVERAGES},
     }
 
 
 def as_bio(rows: Sequence[Row], column: str) -> list[Row]:
-    """Return rows whose labels in a column are read as BIO; see `hf_xst.data.to_bio`."""
+    """Return rows whose labels in a column are converted by `hf_xst.data.to_bio`."""
     return [{**row, column: to_bio(row[column])} for row in rows]
 
 
-def _labels(labels: Sequence[str | None]) -> list[str]:
-    """Read labels as BIO; what marks no span is outside."""
-    return [label if label and span_kind(label) else OUTSIDE for label in to_bio(labels)]
+def _spans(labels: Sequence[str | None]) -> list[str]:
+    """Convert labels to BIO; labels that mark no span become `O`."""
+    return [label if label and span_type(label) else OUTSIDE for label in to_bio(labels)]
 
 
-def _check_gold(place: str, labels: Sequence[str | None], column: str) -> None:
+def _check_gold(sentence: str, labels: Sequence[str | None], column: str) -> None:
     for position, label in enumerate(labels, start=1):
-        if label in MISSING or (label != OUTSIDE and span_kind(label) is None):
+        if label in MISSING or (label != OUTSIDE and span_type(label) is None):
             raise ValueError(
-                f"{place}: word {position} has {label!r} in column {column!r}, expected {OUTSIDE}, B-X or "
+                f"{sentence}: word {position} has {label!r} in column {column!r}, expected {OUTSIDE}, B-X or "
                 "I-X for spans of the type X."
             )
 
 
-def _percent(found: dict[str, Any]) -> dict[str, Any]:
-    """Take seqeval's numbers of one type, as plain ones."""
+def _percent(scores: dict[str, Any]) -> dict[str, Any]:
+    """Convert seqeval's scores of one type to percent and plain numbers."""
     return {
-        "precision": 100.0 * float(found["precision"]),
-        "recall": 100.0 * float(found["recall"]),
-        "f1": 100.0 * float(found["f1-score"]),
-        "support": int(found["support"]),
+        "precision": 100.0 * float(scores["precision"]),
+        "recall": 100.0 * float(scores["recall"]),
+        "f1": 100.0 * float(scores["f1-score"]),
+        "support": int(scores["support"]),
     }

@@ -1,4 +1,4 @@
-"""Attachment scores as a metric of the `evaluate` library: `evaluate.load("path/to/ud_attachment.py")`."""
+"""Attachment scores for the `evaluate` library: `evaluate.load("path/to/ud_attachment.py")`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hf_xst.metrics.rows import Row
 
 _DESCRIPTION = """\
 Unlabelled and labelled attachment scores of dependency trees in Universal Dependencies, in percent, without
-and with punctuation. Words are punctuation when their gold UPOS is PUNCT or SYM."""
+and with punctuation. Words are punctuation if their gold UPOS tag is PUNCT or SYM."""
 
 _CITATION = """\
 @inproceedings{zeman-etal-2018-conll,
@@ -24,7 +24,7 @@ _CITATION = """\
 
 _INPUTS = """
 Args:
-    predictions: one dict per sentence with the lists `head` (whole numbers, 0 is the root) and `deprel`.
+    predictions: one dict per sentence with the lists `head` (integers, 0 is the root) and `deprel`.
     references: one dict per sentence with the lists `head`, `deprel` and `upos`.
     strip_subtypes: compare relations up to the first colon (true by default).
 Returns:
@@ -38,7 +38,7 @@ Examples:
 
 
 class UdAttachment(evaluate.Metric):  # type: ignore[misc]  # the library is untyped
-    """UAS and LAS over sentences of any length, kept as ragged lists."""
+    """UAS and LAS over sentences of any length, stored as ragged lists."""
 
     def _info(self) -> evaluate.MetricInfo:
         tree = {"head": List(Value("int32")), "deprel": List(Value("string"))}

@@ -1,4 +1,4 @@
-"""Tag scores as a metric of the `evaluate` library: `evaluate.load("path/to/ud_tagging.py")`."""
+"""Tag scores for the `evaluate` library: `evaluate.load("path/to/ud_tagging.py")`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hf_xst.metrics.rows import Row
 from hf_xst.metrics.tagging import tag_scores
 
 _DESCRIPTION = """\
-Accuracy of part-of-speech tags in percent, with precision, recall and F1 of each tag. Tags are plain word
-labels: none loses a prefix, and equal neighbours stay apart."""
+Accuracy of part-of-speech tags in percent, with precision, recall and F1 of each tag. Tags are plain labels
+of words: prefixes are kept, and equal neighbours are not merged."""
 
 _INPUTS = """
 Args:
@@ -31,7 +31,7 @@ Examples:
 
 
 class UdTagging(evaluate.Metric):  # type: ignore[misc]  # the library is untyped
-    """Accuracy over sentences of any length, kept as ragged lists."""
+    """Accuracy over sentences of any length, stored as ragged lists."""
 
     def _info(self) -> evaluate.MetricInfo:
         tags = {"upos": List(Value("string"))}

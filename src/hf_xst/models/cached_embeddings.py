@@ -30,21 +30,11 @@ class EmbeddingSource(Protocol):
         """Return the embeddings of a batch, (B, N, D), zeros as padding."""
 
 
-def has_frozen_encoder(model: StructuredModel) -> bool:
-    """Return whether a model has a pretrained encoder of which no weight is trained."""
-    words = model.encoder.words
-    return isinstance(words, PretrainedWords) and words.is_frozen
-
-
-def encoder_fingerprint(model: StructuredModel) -> str:
-    """Hash a frozen encoder's weights and settings.
-
-    Raises:
-        ValueError: the model has no pretrained encoder, or trains part of it.
-    """
+def encoder_fingerprint(model: StructuredModel) -> str | None:
+    """Hash the weights and settings of a fully frozen encoder; return None for all other models."""
     words = model.encoder.words
     if not isinstance(words, PretrainedWords) or not words.is_frozen:
-        raise ValueError("only embeddings of a fully frozen encoder (frozen_layers=-1) can be cached")
+        return None
     return tensors_digest(words.model.state_dict(), f"{words.piece_pooling} {words.max_pieces}")
 
 
@@ -87,8 +77,8 @@ def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, Embeddin
     encoders: dict[str, EmbeddingSource] = {}
     by_model: dict[str, EmbeddingSource] = {}
     for name, model in models.items():
-        if has_frozen_encoder(model):
-            by_model[name] = encoders.setdefault(encoder_fingerprint(model), SharedEncoder(model))
+        if (fingerprint := encoder_fingerprint(model)) is not None:
+            by_model[name] = encoders.setdefault(fingerprint, SharedEncoder(model))
     return by_model if len(encoders) < len(by_model) else {}
 
 
@@ -109,7 +99,8 @@ class CachedEmbeddings:
     @classmethod
     def empty_for(cls, model: StructuredModel) -> CachedEmbeddings | None:
         """Return an empty cache for a model with a frozen encoder, None for other models."""
-        return cls(encoder_fingerprint(model)) if has_frozen_encoder(model) else None
+        fingerprint = encoder_fingerprint(model)
+        return None if fingerprint is None else cls(fingerprint)
 
     @classmethod
     def compute(

@@ -37,15 +37,7 @@ class WordEncoder(nn.Module):
         # Row 0 is the unknown word, then come the special words.
         self.special_vectors = nn.Parameter(torch.empty(1 + leading + trailing, config.word_size))
         self.output_size = config.word_size + extra_size
-        self.context = DistanceAwareTransformer(
-            config.context_depth,
-            self.output_size,
-            config.attention_heads,
-            config.key_size,
-            config.feed_forward_size,
-            config.max_distance,
-            config.context_dropout,
-        )
+        self.context = DistanceAwareTransformer(config, self.output_size)
 
     def reset_parameters(self) -> None:
         """Initialise the unknown word and the special words."""
@@ -109,21 +101,18 @@ class DistanceAwareAttention(nn.Module):
     """Multi-head self-attention with embeddings of the undirected distance, shared by the heads.
 
     Args:
+        config: number of heads H, width K of their keys and values, longest distance, and dropout rate.
         size: width D of the input and the output.
-        heads: number of attention heads H.
-        key_size: width K of the keys, queries and values of a head.
-        max_distance: longer distances share one embedding.
-        dropout: dropout rate of the attention probabilities.
     """
 
-    def __init__(self, size: int, heads: int, key_size: int, max_distance: int, dropout: float) -> None:
+    def __init__(self, config: StructuredConfig, size: int) -> None:
         super().__init__()
-        self.heads, self.key_size, self.max_distance = heads, key_size, max_distance
-        self.query_key_value = nn.Linear(size, 3 * heads * key_size)
-        self.output = nn.Linear(heads * key_size, size)
-        self.key_distances = nn.Parameter(torch.empty(max_distance + 1, key_size))
-        self.value_distances = nn.Parameter(torch.empty(max_distance + 1, key_size))
-        self.dropout = nn.Dropout(dropout)
+        self.heads, self.key_size = config.attention_heads, config.key_size
+        self.query_key_value = nn.Linear(size, 3 * self.heads * self.key_size)
+        self.output = nn.Linear(self.heads * self.key_size, size)
+        self.key_distances = nn.Parameter(torch.empty(config.max_distance + 1, self.key_size))
+        self.value_distances = nn.Parameter(torch.empty(config.max_distance + 1, self.key_size))
+        self.dropout = nn.Dropout(config.context_dropout)
 
     def reset_parameters(self) -> None:
         """Initialise the distance embeddings; the linear layers initialise themselves."""
@@ -160,17 +149,16 @@ class DistanceAwareAttention(nn.Module):
 class DistanceAwareLayer(nn.Module):
     """Attention and a feed-forward block, each followed by a residual sum and layer normalisation."""
 
-    def __init__(
-        self, size: int, heads: int, key_size: int, feed_forward: int, max_distance: int, dropout: float
-    ) -> None:
+    def __init__(self, config: StructuredConfig, size: int) -> None:
         super().__init__()
-        self.attention = DistanceAwareAttention(size, heads, key_size, max_distance, dropout)
+        inner, rate = config.feed_forward_size, config.context_dropout
+        self.attention = DistanceAwareAttention(config, size)
         self.attention_norm = nn.LayerNorm(size)
         self.feed_forward = nn.Sequential(
-            nn.Linear(size, feed_forward), nn.ReLU(), nn.Dropout(dropout), nn.Linear(feed_forward, size)
+            nn.Linear(size, inner), nn.ReLU(), nn.Dropout(rate), nn.Linear(inner, size)
         )
         self.feed_forward_norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(rate)
 
     def forward(self, states: Tensor, distance_one_hot: Tensor, mask: Tensor) -> Tensor:
         """Return new states (B, N, D); arguments as in `DistanceAwareAttention.forward`."""
@@ -181,24 +169,12 @@ class DistanceAwareLayer(nn.Module):
 
 
 class DistanceAwareTransformer(nn.Module):
-    """A stack of `layers` `DistanceAwareLayer`s; the identity if there are 0."""
+    """A stack of `DistanceAwareLayer`; the identity if the configuration has no context layers."""
 
-    def __init__(
-        self,
-        layers: int,
-        size: int,
-        heads: int,
-        key_size: int,
-        feed_forward: int,
-        max_distance: int,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: StructuredConfig, size: int) -> None:
         super().__init__()
-        self.max_distance = max_distance
-        self.layers = nn.ModuleList(
-            DistanceAwareLayer(size, heads, key_size, feed_forward, max_distance, dropout)
-            for _ in range(layers)
-        )
+        self.max_distance = config.max_distance
+        self.layers = nn.ModuleList(DistanceAwareLayer(config, size) for _ in range(config.context_depth))
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """Contextualise states (B, N, D); `mask` is bool (B, N), true at real positions."""
