@@ -1,4 +1,4 @@
-"""Names in Markdown, and commands without paths."""
+"""Escaping of names for Markdown, and commands without paths."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.hub.markdown import Markdown, block, cell, code, plain, shown, shown_command, without_paths
+from hf_xst.hub.markdown import Markdown, block, cell, code, plain, strip_command, strip_paths, to_markdown
 
-# Written in two parts, so that this file holds no path of a machine.
+# In two parts, so that this file contains no absolute path.
 HOME = "/home" + "/me"
 
 
@@ -36,19 +36,17 @@ HOME = "/home" + "/me"
         ("", ""),
     ],
 )
-def test_commands(command: str, expected: str) -> None:
-    assert shown_command(command, {"user/de"}) == expected
+def test_strip_command(command: str, expected: str) -> None:
+    assert strip_command(command, {"user/de"}) == expected
 
 
 @given(st.lists(st.text("ab/\\.~-", min_size=1, max_size=6), min_size=1, max_size=4))
-def test_no_folder_is_left_of_a_path(parts: list[str]) -> None:
-    word = without_paths("/" + "/".join(parts))
-    assert "/" not in word
-    assert "\\" not in word
+def test_strip_paths_removes_every_folder(segments: list[str]) -> None:
+    assert not set("/\\") & set(strip_paths("/" + "/".join(segments)))
 
 
 @given(st.text())
-def test_marks_and_lines_never_come_from_names(text: str) -> None:
+def test_names_contain_no_marks_and_no_line_breaks(text: str) -> None:
     for style in (plain, code, cell):
         assert "\n" not in style(text)
         assert "<!--" not in style(text)
@@ -57,19 +55,19 @@ def test_marks_and_lines_never_come_from_names(text: str) -> None:
 
 
 @given(st.text("a`", max_size=8))
-def test_code_is_fenced_by_more_ticks_than_it_holds(text: str) -> None:
-    written = str(code(text))
-    fence = written[: len(written) - len(written.lstrip("`"))]
-    inner = written[len(fence) : -len(fence)]
-    assert written.endswith(fence)
+def test_inline_code_is_fenced_by_more_ticks_than_it_contains(text: str) -> None:
+    markdown = str(code(text))
+    fence = markdown[: len(markdown) - len(markdown.lstrip("`"))]
+    inner = markdown[len(fence) : -len(fence)]
+    assert markdown.endswith(fence)
     assert inner.strip(" ") == text.strip(" ")
     assert fence not in inner
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
-def test_a_card_never_says_nothing(value: float | None) -> None:
+def test_missing_values_raise(value: float | None) -> None:
     with pytest.raises(ValueError, match="expected a fact"):
-        shown(value)
+        to_markdown(value)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +83,5 @@ def test_a_card_never_says_nothing(value: float | None) -> None:
         (Markdown("*x*"), "*x*"),
     ],
 )
-def test_values(value: object, expected: str) -> None:
-    assert shown(value) == expected
+def test_to_markdown(value: object, expected: str) -> None:
+    assert to_markdown(value) == expected

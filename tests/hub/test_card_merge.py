@@ -1,4 +1,4 @@
-"""A card that is made again keeps what people have written, and renews what it has generated itself."""
+"""A card that is generated again keeps what people wrote and replaces what was generated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from huggingface_hub import EvalResult, ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cards import RECORDED, changed, copied, load
+from test_cards import RECORDED, card, copy_recorded, edit_record, load, text_of
 
-import hf_xst_cli
 from helpers.recorded_runs import save_model
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.hub.card import README, write_card
@@ -26,27 +25,21 @@ METADATA = st.dictionaries(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = copied("parser-transferred", tmp_path / "folder")
+    folder = copy_recorded("parser-transferred", tmp_path / "folder")
     write_card(folder)
     return folder
 
 
 def edit(folder: Path, *changes: tuple[str, str]) -> None:
-    text = (folder / README).read_text()
+    text = text_of(folder)
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     (folder / README).write_text(text)
 
 
-def test_twice_is_once(folder: Path) -> None:
-    first = (folder / README).read_bytes()
-    write_card(folder)
-    assert (folder / README).read_bytes() == first
-
-
-def test_own_text_stays_wherever_it_stands_and_scores_are_renewed(folder: Path) -> None:
-    own = [
+def test_added_text_is_kept_anywhere_and_scores_are_replaced(folder: Path) -> None:
+    added = [
         "Before all.",
         "Between: ä | `x` <b>",
         "| a | table |\n|---|---|\n| 1 | 2 |",
@@ -54,41 +47,40 @@ def test_own_text_stays_wherever_it_stands_and_scores_are_renewed(folder: Path) 
     ]
     edit(
         folder,
-        ("<!-- hf_xst:begin summary -->", f"{own[0]}\n<!-- hf_xst:begin summary -->"),
-        ("<!-- hf_xst:end use -->", f"<!-- hf_xst:end use -->\n{own[1]}"),
-        ("<!-- hf_xst:begin training -->", f"{own[2]}\n\n<!-- hf_xst:begin training -->"),
-        ("<!-- hf_xst:end citation -->", f"<!-- hf_xst:end citation -->\n\n{own[3]}"),
+        ("<!-- hf_xst:begin summary -->", f"{added[0]}\n<!-- hf_xst:begin summary -->"),
+        ("<!-- hf_xst:end use -->", f"<!-- hf_xst:end use -->\n{added[1]}"),
+        ("<!-- hf_xst:begin training -->", f"{added[2]}\n\n<!-- hf_xst:begin training -->"),
+        ("<!-- hf_xst:end citation -->", f"<!-- hf_xst:end citation -->\n\n{added[3]}"),
     )
-    changed(folder / "run/scores.json", las=99.25)
+    edit_record(folder / "run/scores.json", las=99.25)
     write_card(folder)
-    text = (folder / README).read_text()
-    assert all(text.count(each) == 1 for each in own)
+    text = text_of(folder)
+    assert all(text.count(each) == 1 for each in added)
     assert "| 99.25 |" in text
     assert "| 55.75 |" not in text
     assert 99.25 in [result.metric_value for result in load(folder).data.eval_results]
-    first = (folder / README).read_bytes()
     write_card(folder)
-    assert (folder / README).read_bytes() == first
+    assert text_of(folder) == text
 
 
-def test_a_readme_of_ones_own_comes_first(folder: Path) -> None:
+def test_existing_readme_comes_first(folder: Path) -> None:
     (folder / README).write_text("---\nlicense: mit\nthumbnail: x.png\n---\n\n# My parser\n\nBy me.\n")
     write_card(folder)
-    card = load(folder)
-    assert card.text.startswith("\n# My parser\n\nBy me.\n")
-    assert "<!-- hf_xst:begin summary -->" in card.text
-    assert (card.data.license, card.data.thumbnail) == ("mit", "x.png")
-    assert "## Licence\n\nmit\n" in card.text
+    merged = load(folder)
+    assert merged.text.startswith("\n# My parser\n\nBy me.\n")
+    assert "<!-- hf_xst:begin summary -->" in merged.text
+    assert (merged.data.license, merged.data.thumbnail) == ("mit", "x.png")
+    assert "## Licence\n\nmit\n" in merged.text
 
 
-def test_a_readme_without_metadata_gets_some(folder: Path) -> None:
+def test_readme_without_metadata_gets_metadata(folder: Path) -> None:
     (folder / README).write_text("Just text.\n")
     write_card(folder)
     assert load(folder).data.language == ["art"]
     assert "\nJust text." in f"\n{load(folder).text}"
 
 
-def test_own_metadata_stays(folder: Path) -> None:
+def test_edited_metadata_is_kept(folder: Path) -> None:
     edit(
         folder,
         ("license: cc0-1.0", "license: apache-2.0"),
@@ -106,158 +98,144 @@ def test_own_metadata_stays(folder: Path) -> None:
         assert "mine" in data.tags
         assert "cross-lingual-transfer" not in data.tags
         assert data.language == ["art", "mis"]
-        text = (folder / README).read_text()
-        assert "## Licence\n\napache-2.0 (LICENSE)\n" in text
-        assert "an artificial language and the language mis" in text
+        assert "## Licence\n\napache-2.0 (LICENSE)\n" in text_of(folder)
+        assert "an artificial language and the language mis" in text_of(folder)
 
 
-def test_results_that_others_have_added_stay(folder: Path) -> None:
-    other = EvalResult("token-classification", "x/y", "Their test", "las", 12.5, metric_name="LAS")
-    card = ModelCard.load(folder / README)
-    edited = card.data.eval_results[0]
-    edited.metric_value = 1.25
-    card.data.eval_results.append(other)
-    card.save(folder / README)
-    changed(folder / "run/results.json", dev={"eval_las": 77.0, "eval_uas": 78.0})
+def test_added_and_corrected_results_are_kept(folder: Path) -> None:
+    added = EvalResult("token-classification", "x/y", "Their test", "las", 12.5, metric_name="LAS")
+    edited = ModelCard.load(folder / README)
+    edited.data.eval_results[0].metric_value = 1.25
+    edited.data.eval_results.append(added)
+    edited.save(folder / README)
+    edit_record(folder / "run/results.json", dev={"eval_las": 77.0, "eval_uas": 78.0})
     write_card(folder)
     values = [result.metric_value for result in load(folder).data.eval_results]
     assert {12.5, 1.25, 78.0} <= set(values)
-    assert 77.0 not in values  # somebody has corrected that one
+    assert 77.0 not in values  # corrected by a person
 
 
-def test_what_the_command_says_now_comes_first(folder: Path) -> None:
+def test_options_of_the_command_take_precedence_over_the_card(folder: Path) -> None:
     edit(folder, ("license: cc0-1.0", "license: mit"))
     write_card(folder)
     assert load(folder).data.license == "mit"
-    assert hf_xst_cli.main(["card", str(folder), "--license", "apache-2.0", "--language", "it"]) == 0
+    assert card(folder, "--license", "apache-2.0", "--language", "it") == 0
     assert (load(folder).data.license, load(folder).data.language) == ("apache-2.0", ["it"])
     write_card(folder)
     assert load(folder).data.license == "apache-2.0"
 
 
-def test_a_section_that_was_taken_out_stays_out(folder: Path) -> None:
-    text = (folder / README).read_text()
-    start, end = text.index("<!-- hf_xst:begin citation"), text.index("<!-- hf_xst:end citation -->")
-    (folder / README).write_text(text[:start] + text[end + len("<!-- hf_xst:end citation -->") :])
+def test_deleted_section_stays_deleted(folder: Path) -> None:
+    before, _, rest = text_of(folder).partition("<!-- hf_xst:begin citation")
+    (folder / README).write_text(before + rest.partition("<!-- hf_xst:end citation -->")[2])
     for _ in range(2):
         write_card(folder)
-        assert "## Citation" not in (folder / README).read_text()
+        assert "## Citation" not in text_of(folder)
 
 
-def test_windows_line_ends_are_read(folder: Path) -> None:
-    first = (folder / README).read_text()
-    (folder / README).write_bytes(first.replace("\n", "\r\n").encode())
+def test_windows_line_ends(folder: Path) -> None:
+    text = text_of(folder)
+    (folder / README).write_bytes(text.replace("\n", "\r\n").encode())
     write_card(folder)
-    assert (folder / README).read_text() == first
+    assert text_of(folder) == text
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
-        ("library_name: hf_xst", "library_name: [", "the metadata between the lines of ---"),
-        ("library_name: hf_xst", "1: x", "a key is no text"),
-        ("<!-- hf_xst:end use -->", "", "the mark hf_xst:begin use stands alone"),
-        ("<!-- hf_xst:begin use -->\n", "", "the mark hf_xst:end use stands alone"),
+        ("library_name: hf_xst", "library_name: [", "invalid metadata between the --- lines"),
+        ("library_name: hf_xst", "1: x", "a key is not a string"),
+        ("<!-- hf_xst:end use -->", "", "hf_xst:begin use --> is not paired"),
+        ("<!-- hf_xst:begin use -->\n", "", "hf_xst:end use --> is not paired"),
         ('<!-- hf_xst:generated {"metadata"', '<!-- hf_xst:generated {"metadata', "is damaged"),
     ],
 )
-def test_broken_cards_are_told_and_left_alone(folder: Path, old: str, new: str, told: str) -> None:
+def test_broken_cards_raise_and_stay_unchanged(folder: Path, old: str, new: str, message: str) -> None:
     edit(folder, (old, new))
     broken = (folder / README).read_bytes()
-    with pytest.raises(ValueError, match=told) as problem:
+    with pytest.raises(ValueError, match=message) as error:
         write_card(folder)
-    assert "\n" not in str(problem.value)
-    assert "README.md" in str(problem.value)
+    assert "\n" not in str(error.value)
+    assert "README.md" in str(error.value)
     assert (folder / README).read_bytes() == broken
 
 
-# -- pulled from the Hub: the card, without the run ------------------------------------------------------
+# -- models from the Hub: the card without the run -------------------------------------------------------
 
 
 @pytest.fixture
 def pulled(tmp_path: Path) -> Path:
-    """A model with its card, as the Hub gives it."""
-    made = tmp_path / "made"
-    save_model(made)
-    shutil.copytree(RECORDED / "parser-transferred" / "run", made / "run")
-    write_card(made)
-    shutil.rmtree(made / "run")
-    return made
+    """A model with its card, as downloaded from the Hub."""
+    folder = tmp_path / "pulled"
+    save_model(folder)
+    shutil.copytree(RECORDED / "parser-transferred" / "run", folder / "run")
+    write_card(folder)
+    shutil.rmtree(folder / "run")
+    return folder
 
 
-def test_a_pulled_card_keeps_what_its_folder_does_not_know(pulled: Path) -> None:
-    first = (pulled / README).read_text()
+def test_pulled_card_keeps_facts_that_its_folder_lacks(pulled: Path) -> None:
+    text = text_of(pulled)
     write_card(pulled)
-    assert (pulled / README).read_text() == first
-    assert "Charts of 300 sentences" in first
+    assert text_of(pulled) == text
+    assert "charts of 300 sentences" in text
 
 
-def test_scores_found_later_join_a_pulled_card(pulled: Path) -> None:
+def test_new_scores_are_added_to_a_pulled_card(pulled: Path) -> None:
     (pulled / "run").mkdir()
     scores = {"data": "x test: 7 of 7 sentences kept, 0 faulty", "treebanks": [{"name": "UD_Faroese-OFT"}]}
     (pulled / "run/scores.json").write_text(json.dumps(scores | {"las": 31.25, "uas": 40.0}))
     write_card(pulled)
-    text = (pulled / README).read_text()
-    assert "| `UD_Faroese-OFT` | `test` | 7 | LAS without punctuation | 31.25 |" in text
-    assert "Charts of 300 sentences" in text
+    assert "| `UD_Faroese-OFT` | `test` | 7 | LAS without punctuation | 31.25 |" in text_of(pulled)
+    assert "charts of 300 sentences" in text_of(pulled)
     data = load(pulled).data
     assert [result.metric_value for result in data.eval_results] == [31.25, 40.0]
-    assert data.language == ["art"]
-    assert data.license == "cc0-1.0"
+    assert (data.language, data.license) == (["art"], "cc0-1.0")
 
 
-def test_what_is_said_of_a_pulled_model_joins_its_card(pulled: Path, tmp_path: Path) -> None:
+def test_options_change_a_pulled_card(pulled: Path, tmp_path: Path) -> None:
     sentence = ConlluSentence.from_words(["w1", "w5"], columns={"upos": ["NOUN", "VERB"]})
     write_conllu([sentence], tmp_path / "one.conllu")
-    words = ["card", str(pulled), "--license", "Own Terms", "--example", str(tmp_path / "one.conllu")]
-    assert hf_xst_cli.main(words) == 0
-    text = (pulled / README).read_text()
-    assert "Charts of 300 sentences" in text
-    assert "## Licence\n\nown-terms" in text
-    assert "Dependency tree of w1 w5" in text
+    assert card(pulled, "--license", "Own Terms", "--example", tmp_path / "one.conllu") == 0
+    assert "charts of 300 sentences" in text_of(pulled)
+    assert "## Licence\n\nown-terms" in text_of(pulled)
+    assert "Dependency tree of w1 w5" in text_of(pulled)
     assert "w5" in (pulled / "tree.svg").read_text()
-    assert hf_xst_cli.main(["card", str(pulled), "--license", "mit"]) == 0
+    assert card(pulled, "--license", "mit") == 0
     data = load(pulled).data
     assert (data.license, data.license_name, data.language) == ("mit", None, ["art"])
 
 
-def test_a_pulled_card_of_another_model_is_made_anew(pulled: Path) -> None:
+def test_pulled_card_of_another_model_is_replaced(pulled: Path) -> None:
     save_model(pulled, seed=5)
     write_card(pulled)
-    text = (pulled / README).read_text()
-    assert "does not record how it was trained" in text
-    assert "Charts of 300 sentences" not in text
+    assert "How it was trained is not recorded." in text_of(pulled)
+    assert "charts of 300 sentences" not in text_of(pulled)
     assert load(pulled).data.eval_results is None
 
 
-# -- laws -----------------------------------------------------------------------------------------------
+# -- laws of merging -------------------------------------------------------------------------------------
 
 
-def read_back(metadata: dict[str, object], generated: dict[str, object]) -> Card:
+def existing_card(metadata: dict[str, object], generated: dict[str, object]) -> Card:
+    """Return a card with this metadata, where other metadata was generated."""
     record = Card().record(generated, [], None)
-    told = json.loads(record.split("generated ")[1].split(" -->")[0])
-    return Card(dict(metadata), generated=told["metadata"])
+    return Card(dict(metadata), generated=json.loads(record[len("<!-- hf_xst:generated ") : -5])["metadata"])
 
 
 @given(METADATA, METADATA)
-def test_what_nobody_touched_becomes_what_is_generated_now(first: dict, second: dict) -> None:
-    shown = {key: value for key, value in first.items() if value != []}
+def test_unedited_metadata_is_replaced(first: dict, second: dict) -> None:
+    first = {key: value for key, value in first.items() if value != []}
     second = {key: value for key, value in second.items() if value != []}
-    assert read_back(shown, shown).renewed(second).keys() <= second.keys()
-    fresh = {key: value for key, value in second.items() if key in shown or key not in first}
-    assert read_back(shown, shown).renewed(second).items() >= fresh.items()
+    assert existing_card(first, first).merge_metadata(second) == second
 
 
 @given(METADATA, METADATA, METADATA)
-def test_what_somebody_wrote_stays(own: dict, first: dict, second: dict) -> None:
-    found = read_back(own, first).renewed(second)
-    for key, value in own.items():
-        if (
-            isinstance(value, list)
-            and isinstance(first.get(key), list)
-            and isinstance(second.get(key, []), list)
-        ):
-            assert set(value) - set(first[key]) <= set(found.get(key, []))
-            assert not (set(first[key]) - set(value)) & set(found.get(key, []))
+def test_edits_of_metadata_are_kept(edited: dict, first: dict, second: dict) -> None:
+    merged = existing_card(edited, first).merge_metadata(second)
+    for key, value in edited.items():
+        if all(isinstance(each, list) for each in (value, first.get(key), second.get(key, []))):
+            assert set(value) - set(first[key]) <= set(merged.get(key, []))
+            assert not (set(first[key]) - set(value)) & set(merged.get(key, []))
         elif value != first.get(key) and value != []:
-            assert found[key] == value
+            assert merged[key] == value

@@ -1,21 +1,19 @@
-"""The command `hf-xst card`: write the card of a model or of charts."""
+"""Write the card of a model or of charts: the command `hf-xst card`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hf_xst.commands.options import option, required
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import say
-from hf_xst.hub.card import README, check_folder, write_records
-from hf_xst.hub.metadata import checked_languages
+from hf_xst.hub.card import README, write_card_of
+from hf_xst.hub.metadata import check_languages
 from hf_xst.hub.pictures import read_example
-from hf_xst.hub.records import EXAMPLE, SAID, Records
+from hf_xst.hub.run_records import CARD_OPTIONS, EXAMPLE, RunRecords
 
-_RECORDED = ("title", "language", "license", "license_link", "text_license")
+_REMEMBERED = ("title", "language", "license", "license_link", "text_license")
 
 
 @dataclass(kw_only=True)
@@ -23,49 +21,43 @@ class CardArguments:
     """Write the card of a model or of charts."""
 
     folder: str = required(
-        "The folder of a model or of charts, --output of the command that made it; the flag may be omitted."
+        "Folder of a model or of charts: the --output of the command that made it. The flag can be omitted."
     )
-    title: str | None = option("What the card is called; by default after task and language.")
-    language: list[str] = option("Codes of the languages (ISO 639), where the treebank does not say it.", [])
-    license: str | None = option(
-        "Licence of the model or charts: an id of the Hub (cc-by-sa-4.0), or a name."
-    )
-    license_link: str | None = option("Where the licence's text is.")
-    text_license: str | None = option("Licence of the treebank or text that was read.")
+    title: str | None = option("Title of the card; defaults to task and language.")
+    language: list[str] = option("Language codes (ISO 639), if the treebank does not say.", [])
+    license: str | None = option("Licence of the model or charts: a Hub id (cc-by-sa-4.0), or a name.")
+    license_link: str | None = option("Where the text of the licence is.")
+    text_license: str | None = option("Licence of the treebank or text that was used.")
     example: str | None = option(
-        "A sentence for the picture, annotated by the model: words with spaces between them, or a CoNLL-U "
-        "file. It is published with the card."
+        "Sentence for the picture, annotated by the model: words separated by spaces, or a CoNLL-U file. It "
+        "is published with the card."
     )
 
 
 def card(arguments: CardArguments) -> None:
-    """Write OUTPUT/README.md and its pictures; what was said stays recorded for cards made later.
+    """Write FOLDER/README.md and its pictures, and record the options for later cards of the folder.
 
     Args:
         arguments: see the class.
 
     Raises:
-        ValueError: the folder holds neither a model nor charts, a language is no code, the example cannot be
-            annotated, or the card that is there is broken.
+        ValueError: the folder contains neither a model nor charts, a language code is invalid, the example
+            cannot be annotated, or the existing card is broken.
     """
     folder = Path(arguments.folder)
-    check_folder(folder)
-    checked_languages(arguments.language)
-    told = frozenset(key for key, value in asdict(arguments).items() if value)
-    arguments = _with_recorded(arguments, Records(folder).said)
-    if arguments.example and Records(folder).kind == "charts":
-        raise ValueError("charts annotate no sentence: leave --example out")
-    example = read_example(arguments.example) if arguments.example else None
-    stated = {SAID: asdict(arguments), EXAMPLE: asdict(example) if example else {}}
-    said = told | ({"license_name", "license_link"} if "license" in told else set())
-    write_records(Records(folder, stated), said)
-    RunFolder(arguments.folder, arguments, prefix="card-").begin()
-    say(f"{folder / README} is written; what you add outside of its marks stays when it is made again")
-
-
-def _with_recorded(arguments: CardArguments, before: Mapping[str, Any]) -> CardArguments:
-    """Fill in what was said when the card was made before, and is not said now."""
-    kept = {name: before[name] for name in _RECORDED if not getattr(arguments, name) and before.get(name)}
+    records = RunRecords.read(folder)
+    check_languages(arguments.language)
+    stated = {key for key, value in asdict(arguments).items() if value}
+    if arguments.example and records.kind == "charts":
+        raise ValueError("charts do not annotate sentences: leave --example out")
+    recorded = {key: value for key, value in records.card_options.items() if key in _REMEMBERED and value}
     if arguments.license:
-        kept.pop("license_link", None)  # it was that of another licence
-    return replace(arguments, **kept)
+        recorded.pop("license_link", None)  # it belongs to the previous licence
+        stated |= {"license_name", "license_link"}
+    arguments = replace(arguments, **{key: recorded[key] for key in recorded.keys() - stated})
+    replaced = {CARD_OPTIONS: asdict(arguments)}
+    if arguments.example:
+        replaced[EXAMPLE] = asdict(read_example(arguments.example))
+    write_card_of(RunRecords.read(folder, replaced), stated=frozenset(stated))
+    RunFolder(arguments.folder, arguments, prefix="card-").begin()
+    say(f"wrote {folder / README}; edits outside its marks are kept when the card is written again")

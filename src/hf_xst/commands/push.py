@@ -1,48 +1,48 @@
-"""Publish a model or charts: the command `hf-xst push`."""
+"""Push a model or charts to the Hub: the command `hf-xst push`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
 
 from huggingface_hub import CommitInfo
 
 from hf_xst.commands.options import option, required
-from hf_xst.hub.publish import Choices, push_folder
-from hf_xst.hub.upload import Destination
+from hf_xst.hub.publish import push_folder
+from hf_xst.hub.upload import PushOptions, Vocabulary
 
 
 @dataclass(kw_only=True)
 class PushArguments:
-    """Put a model or charts on the Hub."""
+    """Push a model or charts to the Hub."""
 
     folder: str = required(
-        "The folder of a model or of charts, --output of the command that made it; the flag may be omitted."
+        "Folder of a model or of charts: the --output of the command that made it. The flag can be omitted."
     )
-    to: str = required("Where to: USER/NAME on the Hub.")
-    public: bool = option("Let all see a new repository, or push to a public one; private without it.", False)
-    dry_run: bool = option("Check, and list what would go and how large it is; send nothing.", False)
+    to: str = required("Repository on the Hub: USER/NAME.")
+    public: bool = option("Create a public repository, or push to one; private by default.", False)
+    dry_run: bool = option("Check and list the files with their sizes; send nothing.", False)
     unsearched: bool = option(
-        "Go on where the training sentences are gone, so that the files cannot be searched for them.", False
+        "Push even if the training sentences cannot be read, so that the files are not searched for them.",
+        False,
     )
     replace_card: bool = option(
-        "Let the folder's card replace what people have written into the one on the Hub.", False
+        "Replace what people wrote into the card on the Hub by the folder's card.", False
     )
-    vocabulary: Literal["public", "all"] = option(
-        "Words that go with a model that reads by word vectors: those of the public vector file, or all.",
+    vocabulary: Vocabulary = option(
+        "Words pushed with a model that reads word vectors: those of the public vector file, or all.",
         "public",
     )
     vectors: str | None = option(
-        "The public vector file; without it the one that the model was made with counts as public."
+        "The public vector file; if omitted, the one that the model was made with counts as public."
     )
-    revision: str | None = option("The branch, main without it.")
-    new_branch: bool = option("Make the branch if it is not there.", False)
-    tag: str | None = option("A name for this state, e.g. v1, for others to load it by (USER/NAME@v1).")
-    message: str | None = option("What the commit is called.")
+    revision: str | None = option("Branch; defaults to main.")
+    new_branch: bool = option("Create the branch if it does not exist.", False)
+    tag: str | None = option("Tag for the commit, e.g. v1, so that others can load USER/NAME@v1.")
+    message: str | None = option("Subject of the commit.")
 
 
 def push(arguments: PushArguments) -> CommitInfo | None:
-    """Check a folder and put it on the Hub.
+    """Check a folder and push it to the Hub.
 
     Args:
         arguments: see the class.
@@ -51,21 +51,7 @@ def push(arguments: PushArguments) -> CommitInfo | None:
         The commit; None after a dry run.
 
     Raises:
-        ValueError: there is nothing to push, something private would go, or the Hub refuses.
+        ValueError: there is nothing to push, private content was found, or the Hub refuses.
     """
-    destination = Destination(
-        arguments.to,
-        public=arguments.public,
-        revision=arguments.revision,
-        new_branch=arguments.new_branch,
-        tag=arguments.tag,
-        message=arguments.message,
-    )
-    choices = Choices(
-        arguments.vocabulary,
-        arguments.vectors,
-        dry_run=arguments.dry_run,
-        unsearched=arguments.unsearched,
-        replace_card=arguments.replace_card,
-    )
-    return push_folder(arguments.folder, destination, choices)
+    options = asdict(arguments)
+    return push_folder(options.pop("folder"), options.pop("to"), PushOptions(**options))

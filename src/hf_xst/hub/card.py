@@ -1,169 +1,223 @@
-"""Cards of models and charts, made from what their runs have recorded.
+"""Write the card of a model or of charts from what was recorded.
 
-A card is a README.md with metadata for the Hub, and two pictures beside it. Made again, it keeps what people
-have written into it; see `hf_xst.hub.card_merge`.
+A card is a README.md with metadata for the Hub and two pictures. When it is generated again, edits are kept;
+see `hf_xst.hub.card_merge`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardData
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from hf_xst.data.treebank_facts import TreebankFacts
 from hf_xst.files import write_text
-from hf_xst.hub.card_merge import Card, folded
+from hf_xst.hub.card_merge import Card, split_sections, to_card_data
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.metadata import charts_metadata, licence_fields, model_metadata
-from hf_xst.hub.pictures import (
-    TABLE,
-    TREE,
-    Example,
-    chart_picture,
-    count_lines,
-    example_of,
-    score_lines,
-    sentence_picture,
-    table_picture,
-)
-from hf_xst.hub.records import EXAMPLE, Records
-from hf_xst.hub.sections import sections_of, title_of
-from hf_xst.hub.vocabulary import Vocabulary
+from hf_xst.hub.markdown import Markdown, block, cell, code, plain, to_markdown
+from hf_xst.hub.metadata import UNKNOWN, card_metadata
+from hf_xst.hub.pictures import TABLE, TREE, Example, card_pictures, count_rows, example_of
+from hf_xst.hub.run_records import EXAMPLE, METRICS, RunRecords
+from hf_xst.training.results import TransferResults
 
 README = "README.md"
+AnyCard = ModelCard | DatasetCard
 _SCORE_KEYS = ("metrics", "model-index", "model_name")
+_BLANK_LINES = re.compile(r"\n{3,}")
+_NOT_IN_ID = re.compile(r"[^\w./-]")
+_PIPELINES = {"parser": "dependency-parsing", "tagger": "structured-tagging"}
+_RULES = {"pool": "logarithmic opinion pool", "union": "union (PPTX)", "linear": "linear opinion pool"}
 
 
-class Rendered(NamedTuple):
-    """A card, its pictures by file name, and the example as it is drawn."""
-
-    card: ModelCard | DatasetCard
-    pictures: dict[str, str]
-    example: Example
-
-
-def write_card(
-    folder: str | Path, *, vocabulary: Vocabulary | None = None, repository: str | None = None
-) -> ModelCard | DatasetCard:
+def write_card(folder: str | Path, **options: Any) -> AnyCard:
     """Render the card of a folder and write it there, with its pictures.
 
     Args:
-        folder: a model's or charts'.
-        vocabulary: which words of encoder A are published, if that was decided.
-        repository: the id on the Hub, for the lines that load it.
+        folder: the folder of a model or of charts.
+        options: those of `write_card_of`.
 
     Returns:
         The card.
 
     Raises:
-        ValueError: see `card`.
+        ValueError: the folder contains neither a model nor charts, or a record or the card is broken.
     """
-    return write_records(Records(Path(folder)), frozenset(), vocabulary, repository)
+    return write_card_of(RunRecords.read(Path(folder)), **options)
 
 
-def render_card(
-    folder: str | Path, *, vocabulary: Vocabulary | None = None, repository: str | None = None
-) -> ModelCard | DatasetCard:
-    """Render the card of a folder without writing anything; see `write_card`."""
-    return _rendered(Records(Path(folder)), frozenset(), vocabulary, repository).card
-
-
-def write_records(
-    records: Records,
-    said: frozenset[str],
-    vocabulary: Vocabulary | None = None,
+def write_card_of(
+    records: RunRecords,
+    *,
+    stated: frozenset[str] = frozenset(),
+    vocabulary: str | None = None,
     repository: str | None = None,
-) -> ModelCard | DatasetCard:
-    """Render a card from records and write it with its pictures."""
-    folder = records.folder
-    rendered = _rendered(records, said, vocabulary, repository)
-    for name, content in rendered.pictures.items():
-        write_text(folder / name, content)
-    write_text(folder / README, str(rendered.card))
-    if rendered.example.origin == "invented":
-        (folder / EXAMPLE).unlink(missing_ok=True)
-    else:
-        told = json.dumps(asdict(rendered.example), indent=1, ensure_ascii=False)
-        write_text(folder / EXAMPLE, f"{told}\n")
-    return rendered.card
-
-
-def _rendered(
-    records: Records, said: frozenset[str], vocabulary: Vocabulary | None, repository: str | None
-) -> Rendered:
-    """Render a card.
+) -> AnyCard:
+    """Render a card from records and write it with its pictures.
 
     Args:
-        records: what is known.
-        said: what a person has stated just now, as `CardArguments` calls it; it comes before what stands in
-            the card.
-        vocabulary: see `write_card`.
-        repository: see `write_card`.
+        records: the records.
+        stated: options of `card` that a person just stated; they take precedence over the existing card.
+        vocabulary: which words are published, `public` or `all`, if decided.
+        repository: id on the Hub, for the commands and code in the card.
     """
-    check_folder(records.folder)
-    old = Card.read(records.folder / README)
-    stated = tuple(records.said.get("language") or ())
-    facts = Facts(records, stated, records.said.get("text_license"))
-    title = str(records.said.get("title") or title_of(facts))
+    folder, options = records.folder, records.card_options
+    old = Card.read(folder / README)
+    facts = Facts(records, tuple(options.get("language") or ()), options.get("text_license"))
+    title = str(options.get("title") or _title(facts))
     example = example_of(records)
-    generated = _metadata(facts, title)
-    keeps = not records.is_whole and old.fingerprint is not None and old.fingerprint == records.fingerprint
-    if keeps:  # the card knows more of this very model than its folder
-        generated = {key: generated[key] for key in generated if key in said or key in _SCORE_KEYS}
-        rest = {key: value for key, value in old.metadata.items() if key not in said}
-        metadata = old.renewed(rest | generated, said)
+    generated = card_metadata(facts, title)
+    # A model pulled from the Hub lacks its run: the existing card knows more about it than its folder.
+    keep_old = not records.is_complete and old.fingerprint is not None
+    keep_old = keep_old and old.fingerprint == records.fingerprint
+    if keep_old:
+        generated = {key: generated[key] for key in generated if key in stated or key in _SCORE_KEYS}
+        rest = {key: value for key, value in old.metadata.items() if key not in stated}
+        metadata = old.merge_metadata(rest | generated, stated)
     else:
-        metadata = old.renewed(generated, said)
-    facts = replace(facts, language=_several(metadata.get("language")))
-    told = {"vocabulary": vocabulary, "repository": repository, "title": title}
-    sections = sections_of(facts, example, metadata, told)
-    if keeps:
-        known = {"scores": bool(facts.scores), "example": "example" in said, "licence": "license" in said}
+        metadata = old.merge_metadata(generated, stated)
+    facts = replace(facts, stated_languages=_as_tuple(metadata.get("language")))
+    context = {"title": title, "vocabulary": vocabulary, "repository": repository}
+    sections = _render_sections(facts, example, metadata, context)
+    pictures = card_pictures(facts, example)
+    if keep_old:
+        known = {"scores": TABLE in pictures, "example": "example" in stated, "licence": "license" in stated}
         sections = {name: text for name, text in sections.items() if known.get(name)}
-    record = old.record(generated, list(sections), records.fingerprint, partly=keeps)
-    text = f"{old.rewritten(sections).rstrip()}\n\n{record}"
-    pictures = _pictures(facts, example)
-    if keeps and "example" not in sections:
-        del pictures[TREE]
-    return Rendered(_hub_card(metadata, text, is_charts=records.kind == "charts"), pictures, example)
+        if "example" not in sections:
+            del pictures[TREE]
+    record = old.record(generated, sections, records.fingerprint, keep_old=keep_old)
+    text = f"{old.merge_sections(sections).rstrip()}\n\n{record}"
+    card: AnyCard
+    if records.kind == "charts":
+        card = DatasetCard(f"---\n{DatasetCardData(**metadata).to_yaml()}\n---\n{text}")
+    else:
+        card = ModelCard(f"---\n{ModelCardData(**to_card_data(metadata)).to_yaml()}\n---\n{text}")
+    for name, content in pictures.items():
+        write_text(folder / name, content)
+    write_text(folder / README, str(card))
+    if example.origin != "invented":
+        write_text(folder / EXAMPLE, json.dumps(asdict(example), indent=1, ensure_ascii=False) + "\n")
+    else:
+        (folder / EXAMPLE).unlink(missing_ok=True)
+    return card
 
 
-def _hub_card(metadata: Mapping[str, Any], text: str, *, is_charts: bool) -> ModelCard | DatasetCard:
-    """Build the card as the Hub's client does, which checks the metadata's form."""
-    if is_charts:
-        return DatasetCard(f"---\n{DatasetCardData(**metadata).to_yaml()}\n---\n{text}")
-    return ModelCard(f"---\n{ModelCardData(**folded(metadata)).to_yaml()}\n---\n{text}")
+def _title(facts: Facts) -> str:
+    name = facts.task_name[0].upper() + facts.task_name[1:]
+    if facts.records.kind == "charts":
+        name = f"Charts for a {facts.task_name}"
+    return f"{name}: {_enumerate(facts.language_names)}" if facts.languages else name
 
 
-def _metadata(facts: Facts, title: str) -> dict[str, Any]:
-    build = charts_metadata if facts.records.kind == "charts" else model_metadata
-    data, said = build(facts, title), facts.records.said
-    licence = licence_fields(said.get("license"), said.get("license_link"))
-    return (
-        {"language": data.pop("language", None), **licence, **data} if "language" in data else licence | data
-    )
-
-
-def _several(value: Any) -> tuple[str, ...]:
+def _as_tuple(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
-def _pictures(facts: Facts, example: Example) -> dict[str, str]:
+@cache
+def _templates() -> Environment:
+    """Return the templates' environment, which formats and escapes the value of every expression."""
+    environment = Environment(
+        loader=PackageLoader("hf_xst.hub"), undefined=StrictUndefined, finalize=to_markdown, autoescape=False
+    )
+    environment.filters.update(code=code, cell=cell, block=block)
+    return environment
+
+
+def _render_sections(
+    facts: Facts, example: Example, metadata: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, str]:
+    """Render all sections of a card with their marks, by name."""
+    template = _templates().get_template("charts.md" if facts.records.kind == "charts" else "model.md")
+    text = template.render(_context(facts, example, metadata) | context | _repository(context["repository"]))
+    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    return {
+        name: re.sub(r"\n+(<!-- hf_xst:end)", r"\n\1", _BLANK_LINES.sub("\n\n", section))
+        for name, section in split_sections(lines).items()
+    }
+
+
+def _repository(name: str | None) -> dict[str, Markdown]:
+    return {"repository": Markdown(_NOT_IN_ID.sub("", name or "USER/NAME"))}
+
+
+def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    records = facts.records
+    context = {
+        "facts": facts,
+        "kind": records.kind,
+        "task": Markdown(plain(facts.task_name)),
+        "languages": _enumerate(facts.language_names),
+        "treebanks": _names(records.treebanks, code),
+        "treebanks_in_cell": _names(records.treebanks, cell),
+        "development": _names(facts.development, code),
+        "licence": _licence(metadata),
+        "unlicensed": metadata.get("license", UNKNOWN) == UNKNOWN,
+        "scores": list(records.all_scores()),
+        "metrics": METRICS,
+        "example": example,
+        "pipeline": _PIPELINES.get(facts.task),
+        "call": Markdown(_call(facts, example)),
+        "tree": Markdown(TREE),
+        "table": Markdown(TABLE),
+        "alt": _alternative_text(facts, example),
+        "table_alt": plain("; ".join(f"{row.name}: {row.value}" for row in count_rows(facts))),
+        "empty_charts": records.results.empty_charts if isinstance(records.results, TransferResults) else 0,
+        "candidates": "arcs" if facts.task == "parser" else "pairs of adjacent tags",
+        "charts": records.charts,
+    }
+    if (charts := records.charts) is not None:
+        counts = charts.counts
+        context |= {
+            "rule": _RULES.get(charts.settings.rule, charts.settings.rule),
+            "weighted": bool(charts.settings.weights),
+            "kept_per_group": round(counts.kept / counts.groups, 2) if counts.groups else None,
+            "dropped": {name: round(mass, 1) for name, mass in counts.dropped_mass.items()},
+        }
+    return context
+
+
+def _licence(metadata: Mapping[str, Any]) -> Markdown:
+    licence = metadata.get("license", UNKNOWN)
+    name = metadata.get("license_name") if licence == "other" else licence
+    link = metadata.get("license_link")
+    return Markdown(f"{plain(name or licence)}{f' ({plain(link)})' if link else ''}")
+
+
+def _enumerate(names: Iterable[str]) -> str:
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _names(treebanks: Iterable[TreebankFacts], style: Callable[[str], Markdown]) -> Markdown:
+    return Markdown(_enumerate(style(each.name) for each in treebanks) or "a treebank that is not recorded")
+
+
+def _alternative_text(facts: Facts, example: Example) -> Markdown:
+    """Describe the picture of the example in words."""
+    words = " ".join(example.words)
     if facts.records.kind == "charts":
-        return {TREE: chart_picture(facts), TABLE: table_picture("Charts", count_lines(facts))}
-    pictures = {TREE: sentence_picture(example, facts)}
-    lines = score_lines(facts)
-    return pictures | ({TABLE: table_picture("Scores", lines)} if lines else {})
+        return plain(f"Chart of an example sentence: {words}")
+    if facts.task == "parser" and example.heads:
+        nodes = ["the root", *example.words]
+        rows = zip(example.words, example.columns["deprel"], example.heads, strict=True)
+        arcs = "; ".join(f"{word} is {label} of {nodes[head]}" for word, label, head in rows)
+        return plain(f"Dependency tree of {words}: {arcs}")
+    labels = example.columns.get(facts.column) or example.columns.get("upos") or []
+    return plain(f"Labels of {words}: {' '.join(map(str, labels))}")
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ValueError unless the folder holds a model or charts."""
-    records = Records(folder)
-    if not folder.is_dir() or not (records.config or records.provenance):
-        raise ValueError(
-            f"{folder} holds neither a model (config.json) nor charts (provenance.json); give the --output "
-            "of train-source, transfer or build-charts"
-        )
+def _call(facts: Facts, example: Example) -> str:
+    """Return the argument of a call in the example code: words, and UPOS tags if the model requires them."""
+    words = json.dumps(example.words, ensure_ascii=False)
+    if facts.task != "model" and not facts.reads_tags:
+        return words
+    row = f'"words": {words}'
+    if facts.reads_tags and not facts.has_tagger:
+        row += f', "upos": {json.dumps(example.columns.get("upos", []), ensure_ascii=False)}'
+    return f"{{{row}}}"

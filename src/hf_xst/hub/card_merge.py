@@ -1,8 +1,8 @@
-"""A card that is made again: what people have written stays, what was generated is replaced.
+"""Merge a generated card into an existing one: what people wrote stays, what was generated is replaced.
 
-Generated text stands between marks; whatever is outside of them is somebody's own. Of the metadata, the last
-line of a card tells by digests what was generated: what differs from that, or is missing since, is somebody's
-own decision and stays as it is. Lists are compared item by item.
+Generated text is between marks; people write outside them. For the metadata, the last line of a card records
+digests of what was generated: a value that differs from its digest, or is missing, was edited by a person and
+is kept. Lists are compared item by item.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,21 +24,20 @@ _BEGIN, _END = "<!-- hf_xst:begin {} -->", "<!-- hf_xst:end {} -->"
 _SECTION = re.compile(r"<!-- hf_xst:begin (\w+) -->\n.*?<!-- hf_xst:end \1 -->", re.S)
 _MARK = re.compile(r"<!-- hf_xst:(begin|end) (\w+) -->")
 _RECORD = re.compile(r"<!-- hf_xst:generated (\{.*\}) -->\n?")
-_DIGITS = 12
+_NOTICE = "<!-- Text between begin and end marks is generated. Text outside them is kept. -->"
 _INDEX, _INDEX_NAME = "model-index", "model_name"
-OWN = "<!-- Text between the marks begin and end is generated. Whatever you write outside of them stays. -->"
 
 
 @dataclass(frozen=True)
 class Card:
-    """A card's parts.
+    """An existing card.
 
     Attributes:
-        metadata: by key; results of evaluation as a list of `EvalResult`.
-        text: what follows the metadata, without the record.
-        generated: digests of the generated metadata by key: one digest, or one for each item of a list.
+        metadata: the metadata; results of evaluation as a list of `EvalResult`.
+        text: the text after the metadata, without the record.
+        generated: digests of the generated metadata, one per value or one per item of a list.
         sections: names of the sections that were generated.
-        fingerprint: that of the model or charts which the card was made for.
+        fingerprint: fingerprint of the model or charts that the card was generated for.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -49,154 +48,159 @@ class Card:
 
     @classmethod
     def read(cls, path: Path) -> Card:
-        """Read a card from its file; an empty one if there is no file.
+        """Read a card; an empty one if the file does not exist.
 
         Raises:
-            ValueError: its metadata or marks are broken; the message says where.
+            ValueError: the metadata or the marks are broken; the message says where.
         """
         if not path.is_file():
             return cls()
         content = path.read_text(encoding="utf-8-sig")
         try:
-            metadata = _unfolded(metadata_load(path) or {})
+            metadata = _read_metadata(path)
         except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-            told = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise ValueError(
-                f"{path}: the metadata between the lines of --- cannot be read ({told}); correct or "
-                "remove them"
+                f"{path}: invalid metadata between the --- lines ({message}); correct or remove it"
             ) from error
         block = REGEX_YAML_BLOCK.search(content)
         text = content[block.end() :] if block else content
-        record = _read_record(text, path)
+        records = _RECORD.findall(text)
+        try:
+            record = json.loads(records[-1]) if records else {}
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: the line <!-- hf_xst:generated ... --> is damaged ({error}); remove it"
+            ) from error
         text = _RECORD.sub("", text)
-        _check_marks(text, path)
-        return cls(
-            metadata,
-            text,
-            record.get("metadata", {}),
-            tuple(record.get("sections", ())),
-            record.get("of"),
-        )
+        if unpaired := _MARK.search(_SECTION.sub("", text)):
+            kind, name = unpaired.groups()
+            other = (_END if kind == "begin" else _BEGIN).format(name)
+            raise ValueError(f"{path}: {unpaired[0]} is not paired; restore {other}, or remove it")
+        generated, sections = record.get("metadata", {}), tuple(record.get("sections", ()))
+        return cls(metadata, text, generated, sections, record.get("of"))
 
-    @property
-    def own(self) -> set[str]:
-        """Return what people have written: lines outside of the marks, and keys of metadata they set."""
+    def edits(self) -> set[str]:
+        """Return what people wrote: lines outside the marks, and keys of the metadata that they set."""
         lines = {line.strip() for line in _SECTION.sub("", self.text).splitlines()}
-        set_by_people = {key for key, value in self.metadata.items() if self._is_own(key, value)}
-        return {line for line in lines if line and line != OWN} | {f"{key}:" for key in set_by_people}
+        keys = {f"{key}:" for key, value in self.metadata.items() if self._is_edited(key, value)}
+        return (lines | keys) - {"", _NOTICE}
 
-    def _is_own(self, key: str, value: Any) -> bool:
-        generated, found = self.generated.get(key), _digests(value)
-        if isinstance(generated, list) and isinstance(found, list):
-            return not set(found) <= set(generated)
-        return bool(found != generated)
+    def _is_edited(self, key: str, value: Any) -> bool:
+        generated, digests = self.generated.get(key), _digests(value)
+        if isinstance(generated, list) and isinstance(digests, list):
+            return not set(digests) <= set(generated)
+        return bool(digests != generated)
 
-    def renewed(self, metadata: Mapping[str, Any], said: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """Return the metadata that the renewed card shall have.
+    def merge_metadata(
+        self, generated: Mapping[str, Any], stated: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        """Return the metadata of the new card.
 
         Args:
-            metadata: what is generated now.
-            said: keys that a person has stated just now: they come before what stands in the card.
+            generated: the newly generated metadata.
+            stated: keys whose new values a person stated just now; they take precedence over the card's.
         """
-        merged = {key: value for key, value in metadata.items() if key not in self.metadata}
-        for key in [key for key in merged if key in self.generated and key not in said]:
-            del merged[key]  # somebody has taken it out
-        for key, old in self.metadata.items():
-            value = _merged(old, metadata.get(key), self.generated.get(key), is_said=key in said)
-            if value not in (None, []):
+        removed = {key for key in self.generated if key not in self.metadata and key not in stated}
+        merged: dict[str, Any] = {}
+        for key in dict.fromkeys([*generated, *self.metadata]):
+            value = generated.get(key)
+            if key in self.metadata and key not in stated:
+                value = _merge_value(self.metadata[key], value, self.generated.get(key))
+            if key not in removed and (value not in (None, []) or key not in self.metadata):
                 merged[key] = value
-        order = [*metadata, *(key for key in merged if key not in metadata)]
-        return {key: merged[key] for key in order if key in merged}
+        return merged
 
-    def rewritten(self, sections: Mapping[str, str]) -> str:
-        """Return the text with its generated sections replaced; new ones follow the one before them.
+    def merge_sections(self, sections: Mapping[str, str]) -> str:
+        """Return the text with its generated sections replaced; a new section follows its predecessor.
 
         Args:
-            sections: the generated text by the section's name, in their order.
+            sections: the newly generated sections with their marks, in order, by name.
         """
-        text = self.text if self.text.strip() else f"\n{OWN}\n"
-        before: str | None = None
-        for name, content in sections.items():
-            marked = f"{_BEGIN.format(name)}\n{content.strip()}\n{_END.format(name)}"
+        text = self.text if self.text.strip() else f"\n{_NOTICE}\n"
+        previous: str | None = None
+        for name, section in sections.items():
             if _BEGIN.format(name) in text:
-                text = _replaced(text, name, marked)
+                text = _replace_section(text, name, section)
             elif name in self.sections:
-                continue  # somebody has taken it out
-            elif before is None:
-                text = f"{text.rstrip()}\n\n{marked}\n"
+                continue  # a person removed it
+            elif previous is None:
+                text = f"{text.rstrip()}\n\n{section}\n"
             else:
-                end = _END.format(before)
-                text = text.replace(end, f"{end}\n\n{marked}", 1)
-            before = name
+                end = _END.format(previous)
+                text = text.replace(end, f"{end}\n\n{section}", 1)
+            previous = name
         return text
 
     def record(
         self,
         metadata: Mapping[str, Any],
-        sections: Sequence[str],
+        sections: Iterable[str],
         fingerprint: str | None,
         *,
-        partly: bool = False,
+        keep_old: bool = False,
     ) -> str:
-        """Return the line that tells the next renewal what was generated.
+        """Return the line that records what was generated, for the next merge.
 
         Args:
-            metadata: the metadata that is generated now.
-            sections: names of the sections that are generated now.
-            fingerprint: that of the model or charts.
-            partly: whether the rest of what was generated before stays as well.
+            metadata: the newly generated metadata.
+            sections: names of the newly generated sections.
+            fingerprint: fingerprint of the model or charts.
+            keep_old: whether other metadata that was generated before stays in the card.
         """
         digests = {key: _digests(value) for key, value in metadata.items()}
         content = {
-            "metadata": {**self.generated, **digests} if partly else digests,
+            "metadata": {**self.generated, **digests} if keep_old else digests,
             "sections": list(dict.fromkeys([*self.sections, *sections])),
         } | ({"of": fingerprint} if fingerprint else {})
         return f"<!-- hf_xst:generated {json.dumps(content)} -->\n"
 
 
-def _replaced(text: str, name: str, marked: str) -> str:
-    return _SECTION.sub(lambda old: marked if old[1] == name else old[0], text)
+def split_sections(text: str) -> dict[str, str]:
+    """Return the sections of a rendered card with their marks, by name."""
+    return {section[1]: section[0] for section in _SECTION.finditer(text)}
 
 
-def folded(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn metadata into the arguments of `ModelCardData` and its like."""
+def to_card_data(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert metadata to the arguments of `ModelCardData`."""
     data = dict(metadata)
-    results = data.pop(_INDEX, None)
-    if results:
-        return {_INDEX_NAME: "model"} | data | {"eval_results": list(results)}
-    data.pop(_INDEX_NAME, None)
-    return data
+    results, name = data.pop(_INDEX, None), data.pop(_INDEX_NAME, "model")
+    return {_INDEX_NAME: name} | data | {"eval_results": list(results)} if results else data
 
 
-def _unfolded(metadata: dict[str, Any]) -> dict[str, Any]:
+def _read_metadata(path: Path) -> dict[str, Any]:
+    metadata = metadata_load(path) or {}
     if not all(isinstance(key, str) for key in metadata):
-        raise ValueError("a key is no text")
+        raise ValueError("a key is not a string")
     if metadata.get(_INDEX):
         name, results = model_index_to_eval_results(metadata[_INDEX])
         metadata = {**metadata, _INDEX: results, _INDEX_NAME: name}
     return {key: value for key, value in metadata.items() if value is not None}
 
 
-def _merged(old: Any, new: Any, generated: Any, *, is_said: bool) -> Any:
-    """Merge the value in the card, the value generated now, and what was generated before."""
-    if is_said:
-        return new
+def _replace_section(text: str, name: str, section: str) -> str:
+    return _SECTION.sub(lambda old: section if old[1] == name else old[0], text)
+
+
+def _merge_value(old: Any, new: Any, generated: Any) -> Any:
+    """Merge the card's value with the newly generated one, given digests of what was generated before."""
     if not isinstance(old, list) or not isinstance(generated, list) or not isinstance(new, list | None):
         return new if _digests(old) == generated else old
-    known, present = set(generated), {_digest(item) for item in old}
-    own = [item for item in old if _digest(item) not in known]
-    renewed = [
+    known, present = set(generated), set(_digests(old))
+    edited = [item for item in old if _digest(item) not in known]
+    corrected = {_subject(item) for item in edited if isinstance(item, EvalResult)}
+    kept = [
         item
         for item in new or []
-        if not (_digest(item) in known and _digest(item) not in present)  # somebody has taken it out
+        # A person removed the item, or corrected this result.
+        if not (_digest(item) in known and _digest(item) not in present)
+        and not (isinstance(item, EvalResult) and _subject(item) in corrected)
     ]
-    replaced = {_place(item) for item in own if isinstance(item, EvalResult)}
-    kept = [item for item in renewed if not isinstance(item, EvalResult) or _place(item) not in replaced]
-    return [*kept, *(item for item in own if item not in kept)]
+    return [*kept, *(item for item in edited if item not in kept)]
 
 
-def _place(result: EvalResult) -> tuple[Any, ...]:
-    """Name what a result is about: two results about the same thing do not stand side by side."""
+def _subject(result: EvalResult) -> tuple[Any, ...]:
+    """Identify what a result measures."""
     return (*result.unique_identifier, result.metric_type, result.metric_name)
 
 
@@ -207,24 +211,4 @@ def _digests(value: Any) -> Any:
 def _digest(value: Any) -> str:
     content = asdict(value) if isinstance(value, EvalResult) else value
     text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
-def _read_record(text: str, path: Path) -> dict[str, Any]:
-    found = _RECORD.findall(text)
-    try:
-        return dict(json.loads(found[-1])) if found else {}
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: the line <!-- hf_xst:generated ... --> is damaged ({error}); remove it"
-        ) from error
-
-
-def _check_marks(text: str, path: Path) -> None:
-    marks = _MARK.findall(_SECTION.sub("", text))
-    if marks:
-        kind, name = marks[0]
-        raise ValueError(
-            f"{path}: the mark hf_xst:{kind} {name} stands alone; restore "
-            f"{(_END if kind == 'begin' else _BEGIN).format(name)}, or remove it"
-        )
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

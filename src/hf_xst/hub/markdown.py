@@ -1,4 +1,4 @@
-"""From recorded facts to Markdown: whatever a name holds, it stays a name; paths become their last part."""
+"""Escape recorded names for Markdown, and reduce paths to their last part."""
 
 from __future__ import annotations
 
@@ -8,62 +8,54 @@ import shlex
 from collections.abc import Collection
 from typing import Any
 
-from hf_xst.drawing.script import printable
+from hf_xst.drawing.markup import printable
 
 _SPACES = re.compile(r"\s+")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _TICKS = re.compile(r"`+")
 _SEPARATOR = re.compile(r"([=,])")
-_PARTS = re.compile(r"[/\\]+")
+_SLASHES = re.compile(r"[/\\]+")
 _HOME = re.compile(r"(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^/\\]+[/\\]?")
 _SECRET = re.compile(r"(?P<key>[^=]*(?:token|secret|password)[^=]*)=.+", re.I)
 
 
 class Markdown(str):
-    """Text that is Markdown already."""
+    """Text that is Markdown already and is not escaped again."""
 
     __slots__ = ()
 
 
 def plain(text: object) -> Markdown:
-    """Write a text so that Markdown shows it as it is, on one line."""
-    line = _one_line(str(text))
-    marked = _SPECIAL.sub(lambda found: f"\\{found[0]}", line)
-    return Markdown("".join(_ENTITIES.get(letter, letter) for letter in marked))
+    """Escape a text so that Markdown shows it literally, on one line."""
+    line = _SPECIAL.sub(r"\\\g<0>", _one_line(str(text)))
+    return Markdown(line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def code(text: object) -> Markdown:
-    """Write a text as code within a line."""
-    content = _one_line(str(text)).replace("<!--", "<! --").replace("-->", "-- >")
-    longest = max(map(len, _TICKS.findall(content)), default=0)
-    fence = "`" * (longest + 1)
+    """Format a text as inline code."""
+    content = _without_comments(_one_line(str(text)))
+    fence = "`" * (_longest_ticks(content) + 1)
     space = " " if content.startswith("`") or content.endswith("`") or not content else ""
     return Markdown(f"{fence}{space}{content}{space}{fence}")
 
 
 def cell(text: object) -> Markdown:
-    """Write a text as code in a cell of a table, where a bar would end the cell."""
+    """Format a text as code in a table cell, where a bar would end the cell."""
     return Markdown(code(text).replace("|", "\\|"))
 
 
 def block(text: str, language: str = "") -> Markdown:
-    """Write lines of code as a block of their own."""
-    content = text.replace("<!--", "<! --").replace("-->", "-- >").rstrip()
-    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(content)), default=0))
+    """Format lines as a fenced block of code."""
+    content = _without_comments(text).rstrip()
+    fence = "`" * max(3, 1 + _longest_ticks(content))
     return Markdown(f"{fence}{language}\n{content}\n{fence}")
 
 
-def score(value: float) -> Markdown:
-    """Write a score in percent."""
-    return Markdown(f"{value:.2f}")
-
-
-def shown(value: Any) -> Markdown:
-    """Write any value that a template puts out.
+def to_markdown(value: Any) -> Markdown:
+    """Format the value of a template expression.
 
     Raises:
-        ValueError: it is nothing, or no finite number: a card never says so.
+        ValueError: the value is None, NaN or infinite, which a card never shows.
     """
     if isinstance(value, Markdown):
         return value
@@ -74,35 +66,43 @@ def shown(value: Any) -> Markdown:
     if isinstance(value, float) and math.isfinite(value):
         return Markdown(f"{value:g}")
     if value is None or isinstance(value, float):
-        raise ValueError(f"a card was to say {value!r}; expected a fact")
+        raise ValueError(f"the value of a card's template is {value!r}; expected a fact")
     return plain(value)
 
 
-def without_paths(text: str, ids: Collection[str] = ()) -> str:
-    """Reduce every path in a word (`PATH`, `NAME=PATH`, `PATH,PATH`) to its last part.
+def strip_paths(text: str, ids: Collection[str] = ()) -> str:
+    """Reduce every path in an argument (`PATH`, `NAME=PATH`, `PATH,PATH`) to its last part.
 
     Args:
-        text: the word.
-        ids: what is known to be an id on the Hub, which stays whole, with or without `@REVISION`.
+        text: the argument.
+        ids: known Hub ids, which are kept whole, with or without `@REVISION`.
     """
-    secret = _SECRET.fullmatch(text)
-    if secret:
+    if secret := _SECRET.fullmatch(text):
         return f"{secret['key']}=..."
     return "".join(_last_part(piece, ids) for piece in _SEPARATOR.split(text))
 
 
+def strip_command(command: str, ids: Collection[str] = ()) -> str:
+    """Return a command with every path reduced to its last part; see `strip_paths`."""
+    return shlex.join(strip_paths(_one_line(word), ids) for word in shlex.split(command))
+
+
 def _last_part(piece: str, ids: Collection[str]) -> str:
-    if piece in ids or piece.rpartition("@")[0] in ids or not _PARTS.search(piece):
+    if piece in ids or piece.rpartition("@")[0] in ids or not _SLASHES.search(piece):
         return piece
     if _HOME.fullmatch(piece):
         return "~"
-    return _PARTS.split(piece.rstrip("/\\"))[-1] or "."
-
-
-def shown_command(command: str, ids: Collection[str] = ()) -> str:
-    """Write a command without the paths of the machine that ran it; see `without_paths`."""
-    return shlex.join(without_paths(_one_line(word), ids) for word in shlex.split(command))
+    return _SLASHES.split(piece.rstrip("/\\"))[-1] or "."
 
 
 def _one_line(text: str) -> str:
     return printable(_SPACES.sub(" ", text))
+
+
+def _without_comments(text: str) -> str:
+    """Break HTML comment marks, which could be taken for the marks of a section."""
+    return text.replace("<!--", "<! --").replace("-->", "-- >")
+
+
+def _longest_ticks(text: str) -> int:
+    return max(map(len, _TICKS.findall(text)), default=0)

@@ -1,4 +1,4 @@
-"""The pictures of a card: a sentence as the model annotates it, and a table of scores or counts."""
+"""Draw the pictures of a card: an example sentence or chart, and a table of scores or counts."""
 
 from __future__ import annotations
 
@@ -11,123 +11,26 @@ from typing import Any, Literal, NamedTuple
 from hf_xst.data import read_conllu
 from hf_xst.data.sentence import BLANK
 from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
-from hf_xst.drawing.markup import BLUE, element, picture, standalone, text
-from hf_xst.drawing.script import text_width
-from hf_xst.drawing.svg import arc_diagram
+from hf_xst.drawing.arcs import arc_diagram
+from hf_xst.drawing.markup import BLUE, element, picture, standalone, text, text_width
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.records import Records
-from hf_xst.inference.annotation import annotator_beside, load_annotator
-from hf_xst.sources.pool import load_model
+from hf_xst.hub.run_records import METRICS, RunRecords
+from hf_xst.inference.annotation import find_tagger, load_tagger
+from hf_xst.sources.loading import load_model
 
 TREE, TABLE = "tree.svg", "table.svg"
 _SIZE, _LINE, _GAP, _BAR = 13.0, 26.0, 16.0, 180.0
 
 
-class Line(NamedTuple):
-    """A line of a table: what it is about, what it says, and how much of a whole that is."""
-
-    name: str
-    value: str
-    share: float | None = None
-
-
-def sentence_picture(example: Example, facts: Facts) -> str:
-    """Draw an annotated sentence: a tree if there are heads, else the labels below the words.
-
-    Returns:
-        An SVG file's content.
-    """
-    upos = example.columns.get("upos")
-    if facts.task == "parser" and example.heads:
-        labels = example.columns["deprel"]
-        return standalone(dependency_svg(example.words, example.heads, labels, upos=upos))
-    shown = example.columns.get(facts.column, upos)
-    title = f"Labels of: {' '.join(example.words)}"
-    return standalone(arc_diagram(example.words, [], upos=shown, title=title, kind="tags"))
-
-
-def chart_picture(facts: Facts) -> str:
-    """Draw what a chart is, on an invented sentence: its structure, and other candidates that are allowed.
-
-    Returns:
-        An SVG file's content.
-    """
-    words, heads = INVENTED.words, INVENTED.heads
-    title = f"A chart of the invented sentence {' '.join(words)}"
-    if facts.task == "tagger":
-        tags = INVENTED.columns["upos"]
-        allowed = [list(dict.fromkeys([tag, other])) for tag, other in zip(tags, _OTHERS, strict=True)]
-        pairs = [{(one, two) for one in first for two in second} for first, second in pairwise(allowed)]
-        return standalone(chain_chart_svg(words, pairs, best=tags, title=title))
-    if facts.task != "parser":
-        return standalone(arc_diagram(words, [], title=title, kind="tags"))
-    best = list(zip(heads, INVENTED.columns["deprel"], strict=True))
-    further = [{2}, {5}, set(), {2}, {6}, set(), set()]
-    arcs = [
-        [arc, *((head, "nmod" if head < 6 else "ccomp") for head in others)]
-        for arc, others in zip(best, further, strict=True)
-    ]
-    return standalone(tree_chart_svg(words, arcs, best=best, title=title))
-
-
-_OTHERS = ("PROPN", "NOUN", "SCONJ", "ADJ", "NOUN", "VERB", "PUNCT")
-
-
-def table_picture(title: str, lines: Sequence[Line]) -> str:
-    """Draw a table with a bar for each line that is a share of a whole.
-
-    Returns:
-        An SVG file's content.
-    """
-    left = max((text_width(line.name, _SIZE) for line in lines), default=0) + _GAP
-    bars = _BAR + _GAP if any(line.share is not None for line in lines) else 0.0
-    right = max((text_width(line.value, _SIZE) for line in lines), default=0)
-    width = max(left + bars + right + 2 * _GAP, text_width(title, _SIZE) + 2 * _GAP)
-    parts = [text(title, width / 2, _LINE - 8, _SIZE, font_weight="bold")]
-    for place, line in enumerate(lines, start=1):
-        base = _LINE * (place + 1) - 8
-        parts.append(text(line.name, _GAP, base, _SIZE, text_anchor="start"))
-        if line.share is not None:
-            box = {"x": left + _GAP, "y": base - 11, "height": 14.0}
-            parts.append(element("rect", fill="currentColor", fill_opacity="0.12", width=_BAR, **box))
-            parts.append(element("rect", fill=BLUE, width=_BAR * min(1.0, max(0.0, line.share)), **box))
-        parts.append(text(line.value, left + bars + _GAP, base, _SIZE, text_anchor="start"))
-    said = "; ".join(f"{line.name}: {line.value}" for line in lines)
-    height = _LINE * (len(lines) + 1) + 4
-    return standalone(picture(width, height, parts, title=title, description=said, kind="table"))
-
-
-def score_lines(facts: Facts) -> list[Line]:
-    """Give the lines of the table of scores."""
-    return [
-        Line(f"{scores.name}, {scores.split}: {metric.title}", f"{metric.value:.2f} %", metric.value / 100)
-        for scores in facts.scores
-        for metric in scores.metrics
-    ]
-
-
-def count_lines(facts: Facts) -> list[Line]:
-    """Give the lines of the table of a chart data set's counts."""
-    counts = facts.records.provenance.get("counts", {})
-    groups, kept, sentences = (counts.get(key, 0) for key in ("groups", "kept", "sentences"))
-    lines = [Line("sentences", f"{sentences:,}"), Line("groups of candidates", f"{groups:,}")]
-    if groups:
-        bare = counts.get("without_support", 0)
-        lines.append(Line("candidates kept per group", f"{kept / groups:.2f}"))
-        lines.append(Line("groups without common support", f"{bare:,}"))
-    return lines
-
-
 @dataclass(frozen=True)
 class Example:
-    """A sentence with annotation.
+    """An annotated sentence.
 
     Attributes:
         words: the words.
-        columns: by the name of the column one value a word.
-        origin: whether it is invented and only shows the form, is as its author gave it, or was predicted by
-            the model.
-        predicted_by: the fingerprint of the model that predicted it.
+        columns: one value per word, by the name of the column.
+        origin: invented to illustrate the format, annotated by the author, or predicted by the model.
+        predicted_by: fingerprint of the model that predicted the annotation.
     """
 
     words: list[str]
@@ -137,12 +40,12 @@ class Example:
 
     @property
     def heads(self) -> list[int]:
-        """The heads, empty where there are none."""
-        found = [str(head) for head in self.columns.get("head", [])]
-        return [int(head) for head in found] if all(head.isdigit() for head in found) else []
+        """The heads; empty if the sentence has no complete tree."""
+        heads = [str(head) for head in self.columns.get("head", [])]
+        return [int(head) for head in heads] if all(head.isdigit() for head in heads) else []
 
 
-# A sentence in the demonstration's target language, which nobody speaks.
+# A sentence in the invented target language of the demo.
 INVENTED = Example(
     ["hahta", "čiledive", "zy", "gatmyve", "dokasčak", "momes", "."],
     {
@@ -152,53 +55,131 @@ INVENTED = Example(
     },
     "invented",
 )
+# Further candidates in the drawing of a chart.
+_OTHER_TAGS = ("PROPN", "NOUN", "SCONJ", "ADJ", "NOUN", "VERB", "PUNCT")
+_OTHER_ARCS = ([(2, "nmod")], [(5, "nmod")], [], [(2, "nmod")], [(6, "ccomp")], [], [])
 
 
 def read_example(text: str) -> Example:
-    """Read what a person gives as an example.
+    """Read an example sentence.
 
     Args:
-        text: words with spaces between them, or a CoNLL-U file, of which the first sentence counts.
+        text: words separated by spaces, or a CoNLL-U file, whose first sentence is used.
 
     Raises:
-        ValueError: there is no word.
+        ValueError: there is no sentence.
     """
     if text.endswith((".conllu", ".conllu.gz")):
         sentence = next(iter(read_conllu(Path(text))), None)
         if sentence is None:
-            raise ValueError(f"{text} holds no sentence; expected one for the card's picture")
+            raise ValueError(f"{text} is empty; expected a sentence for the picture of the card")
         columns = {name: sentence.column(name) for name in ("upos", "head", "deprel")}
-        told = {name: values for name, values in columns.items() if BLANK not in values}
-        return Example(sentence.words, told)
+        return Example(
+            sentence.words, {key: column for key, column in columns.items() if BLANK not in column}
+        )
     if not text.split():
-        raise ValueError("the example has no words; give words with spaces between them, or a CoNLL-U file")
+        raise ValueError("the example is empty; pass words separated by spaces, or a CoNLL-U file")
     return Example(text.split())
 
 
-def example_of(records: Records) -> Example:
-    """Give the example of a folder, predicted by its model if a person gave the sentence.
+def example_of(records: RunRecords) -> Example:
+    """Return the example of a folder; a sentence that a person gave is annotated by the model.
 
     Raises:
-        ValueError: the model cannot be asked; the message says why.
+        ValueError: the model cannot annotate the sentence.
     """
     if not records.example:
         return INVENTED
-    given = Example(**records.example)
-    if records.kind == "charts" or records.fingerprint in (None, given.predicted_by):
-        return given
-    return _predicted(given, records)
-
-
-def _predicted(given: Example, records: Records) -> Example:
+    example = Example(**records.example)
+    if records.kind == "charts" or records.fingerprint in (None, example.predicted_by):
+        return example
     model = load_model(str(records.folder))
-    row: dict[str, Any] = {"sent_id": "the example", "words": given.words, **given.columns}
+    row: dict[str, Any] = {"sent_id": "the example", "words": example.words, **example.columns}
     if model.annotation_column in model.input_columns and model.annotation_column not in row:
-        beside = annotator_beside(str(records.folder))
-        if beside is None:
+        tagger = find_tagger(str(records.folder))
+        if tagger is None:
             raise ValueError(
-                "the model reads coarse tags (UPOS): give --example as a CoNLL-U file with tags, or put a "
-                f"tagger into {records.folder / 'tagger'}"
+                "the model reads UPOS tags: pass --example a CoNLL-U file with tags, or save a tagger in "
+                f"{records.folder / 'tagger'}"
             )
-        row |= load_annotator(beside).predict([row])[0]
+        row |= load_tagger(tagger).predict([row])[0]
     columns = {key: row[key] for key in ("upos",) if key in row} | model.predict([row])[0]
-    return Example(given.words, columns, "predicted", records.fingerprint)
+    return Example(example.words, columns, "predicted", records.fingerprint)
+
+
+def card_pictures(facts: Facts, example: Example) -> dict[str, str]:
+    """Return the SVG pictures of a card by file name."""
+    if facts.records.kind == "charts":
+        return {TREE: _chart_picture(facts), TABLE: _table_picture("Charts", count_rows(facts))}
+    rows = [
+        TableRow(f"{scores.name}, {scores.split}: {METRICS[key][1]}", f"{value:.2f} %", value / 100)
+        for scores in facts.records.all_scores()
+        for key, value in scores.metrics.items()
+    ]
+    return {TREE: _sentence_picture(facts, example)} | (
+        {TABLE: _table_picture("Scores", rows)} if rows else {}
+    )
+
+
+def _sentence_picture(facts: Facts, example: Example) -> str:
+    upos = example.columns.get("upos")
+    if facts.task == "parser" and example.heads:
+        return standalone(dependency_svg(example.words, example.heads, example.columns["deprel"], upos=upos))
+    tags = example.columns.get(facts.column, upos)
+    title = f"Labels of: {' '.join(example.words)}"
+    return standalone(arc_diagram(example.words, [], upos=tags, title=title, kind="tags"))
+
+
+def _chart_picture(facts: Facts) -> str:
+    """Draw the chart of an invented sentence: its structure and further allowed candidates."""
+    words = INVENTED.words
+    title = f"A chart of the invented sentence {' '.join(words)}"
+    if facts.task == "tagger":
+        tags = INVENTED.columns["upos"]
+        allowed = [dict.fromkeys(pair) for pair in zip(tags, _OTHER_TAGS, strict=True)]
+        pairs = [{(one, two) for one in first for two in second} for first, second in pairwise(allowed)]
+        return standalone(chain_chart_svg(words, pairs, best=tags, title=title))
+    if facts.task != "parser":
+        return standalone(arc_diagram(words, [], title=title, kind="tags"))
+    best = list(zip(INVENTED.heads, INVENTED.columns["deprel"], strict=True))
+    arcs = [[arc, *others] for arc, others in zip(best, _OTHER_ARCS, strict=True)]
+    return standalone(tree_chart_svg(words, arcs, best=best, title=title))
+
+
+class TableRow(NamedTuple):
+    """A row of a drawn table, with a bar for its fraction of the maximum, if it has one."""
+
+    name: str
+    value: str
+    fraction: float | None = None
+
+
+def count_rows(facts: Facts) -> list[TableRow]:
+    """Return the rows of the table of a chart data set's counts."""
+    if facts.records.charts is None:
+        return []
+    counts = facts.records.charts.counts
+    rows = [TableRow("sentences", f"{counts.sentences:,}"), TableRow("groups", f"{counts.groups:,}")]
+    if counts.groups:
+        rows.append(TableRow("candidates kept per group", f"{counts.kept / counts.groups:.2f}"))
+        rows.append(TableRow("groups without common support", f"{counts.without_support:,}"))
+    return rows
+
+
+def _table_picture(title: str, rows: Sequence[TableRow]) -> str:
+    left = max((text_width(row.name, _SIZE) for row in rows), default=0) + _GAP
+    bars = _BAR + _GAP if any(row.fraction is not None for row in rows) else 0.0
+    right = max((text_width(row.value, _SIZE) for row in rows), default=0)
+    width = max(left + bars + right + 2 * _GAP, text_width(title, _SIZE) + 2 * _GAP)
+    content = [text(title, width / 2, _LINE - 8, _SIZE, font_weight="bold")]
+    for number, row in enumerate(rows, start=1):
+        base = _LINE * (number + 1) - 8
+        content.append(text(row.name, _GAP, base, _SIZE, text_anchor="start"))
+        if row.fraction is not None:
+            box = {"x": left + _GAP, "y": base - 11, "height": 14.0}
+            content.append(element("rect", fill="currentColor", fill_opacity="0.12", width=_BAR, **box))
+            content.append(element("rect", fill=BLUE, width=_BAR * min(1.0, max(0.0, row.fraction)), **box))
+        content.append(text(row.value, left + bars + _GAP, base, _SIZE, text_anchor="start"))
+    description = "; ".join(f"{row.name}: {row.value}" for row in rows)
+    height = _LINE * (len(rows) + 1) + 4
+    return standalone(picture(width, height, content, title=title, description=description, kind="table"))

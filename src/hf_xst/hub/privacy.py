@@ -1,7 +1,7 @@
-"""What must not leave: tokens, paths, user names, training sentences, and what could be a pickle.
+"""Search files for private content before they are pushed: tokens, paths, user names, training sentences.
 
-Every byte of a file is searched for tokens and for the places of this machine; what a file holds in packed or
-escaped form (JSON, Parquet, the header of safetensors) is unpacked and searched as text.
+Every byte is searched for tokens and for paths of this machine. Packed or escaped content (JSON, Parquet, the
+header of safetensors) is unpacked and searched as text; a file that is not what its suffix says is reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hf_xst.data import load_treebank
 from hf_xst.models.pretrained_words import TOKENIZER_FILES
 from hf_xst.models.words import WORDS_FILE
 
-# Lists of words, among which any name or word may stand by right.
+# Vocabularies, which may contain any name or word.
 _WORD_LISTS = frozenset({WORDS_FILE, TOKENIZER_FILES[0]})
 _TOKEN = re.compile(
     rb"(?<![A-Za-z0-9])(?:hf_|api_org_)[A-Za-z0-9]{12,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}"
@@ -40,67 +40,68 @@ _ROOTS = (
 )
 _PATH = re.compile(
     rf"(?<![\w./~<-])/(?:{_ROOTS})/[^\s\"'`<>|)\]}},;]+"
-    r"|(?<![\w./~<>)\]}-])(?<!\]\()/(?:[\w.@+-]+/){2,}[\w.@+-]+"  # three names: a place, in any tree
+    r"|(?<![\w./~<>)\]}-])(?<!\]\()/(?:[\w.@+-]+/){2,}[\w.@+-]+"  # any absolute path of three names
     r"|(?<!\w)[A-Za-z]:\\+\w[^\\\s\"'`<>|]*\\[^\s\"'`<>|]+|(?<![\w\\])\\\\[\w.-]+\\[\w$.-]+"
     r"|file:/{2,3}[^\s\"'`<>]+"
 )
 _ABSOLUTE = re.compile(r"/[^/\0]+/[^\0]*|[A-Za-z]:[\\/].*|~/.+")
-# Accounts that say nothing about a person, and are words besides.
-_NOBODY = frozenset("root user admin ubuntu test tester runner docker jovyan app".split())
-_ACCOUNT_VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "USERNAME")
-_LEAST_NAME = 3
-# Sentences with fewer letters than this are found by chance; a wide letter, as of Chinese, tells more.
-_LEAST_LETTERS, _WIDE_LETTER = 24, 3
-_LEAST_START = _LEAST_LETTERS // _WIDE_LETTER
+# Common account names that identify nobody.
+_GENERIC_USERS = frozenset("root user admin ubuntu test tester runner docker jovyan app".split())
+_USER_VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "USERNAME")
+_MIN_USER_NAME = 3
+# A sentence with fewer letters may occur by chance; a wide letter, as in Chinese, counts three.
+_MIN_LETTERS, _WIDE_LETTER = 24, 3
+_KEY_LENGTH = _MIN_LETTERS // _WIDE_LETTER
 _MARKUP = re.compile(r"<[^>]*>")
-_LARGEST_HEADER = 100_000_000
+_MAX_HEADER = 100_000_000
 
 
 class Leak(NamedTuple):
-    """Something private in a file that was to go."""
+    """Private content in a file."""
 
     file: str
-    what: str
+    content: str
 
 
-class Text(NamedTuple):
-    """A readable part of a file; among mere words, names and paths may stand by right."""
+class _Text(NamedTuple):
+    """Readable content of a file; in lists of words, names and paths are allowed."""
 
     content: str
-    is_words: bool
+    is_words: bool = False
     values: Sequence[str] = ()
 
 
 class Sentences:
-    """Training sentences, found in a text whatever its spaces, case and punctuation.
+    """Training sentences, searched for in texts regardless of spacing, case and punctuation.
 
     Args:
-        sentences: lists of words; those of fewer than 24 letters and digits do not count, wide letters
-            being worth three.
+        sentences: lists of words; sentences of fewer than 24 letters and digits are ignored, where wide
+            letters count three.
 
     Attributes:
-        too_short: how many do not count.
+        ignored: number of ignored sentences.
     """
 
     def __init__(self, sentences: Iterable[Sequence[str]] = ()) -> None:
-        self._by_start: dict[str, list[str]] = {}
-        self.too_short = 0
+        self._by_key: dict[str, list[str]] = {}
+        self.ignored = 0
         for words in sentences:
             letters = _letters("".join(words))
-            if _worth(letters) >= _LEAST_LETTERS:
-                self._by_start.setdefault(letters[:_LEAST_START], []).append(letters)
+            wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
+            if len(letters) + (_WIDE_LETTER - 1) * wide >= _MIN_LETTERS:
+                self._by_key.setdefault(letters[:_KEY_LENGTH], []).append(letters)
             else:
-                self.too_short += 1
+                self.ignored += 1
 
-    def found_in(self, text: str) -> str | None:
-        """Return the start of a training sentence that stands in a text, or None."""
-        if not self._by_start:
+    def find_in(self, text: str) -> str | None:
+        """Return the beginning of a training sentence that a text contains, or None."""
+        if not self._by_key:
             return None
         letters = _letters(text)
-        for place in range(len(letters) - _LEAST_START + 1):
-            for whole in self._by_start.get(letters[place : place + _LEAST_START], ()):
-                if letters.startswith(whole, place):
-                    return whole[:_LEAST_LETTERS]
+        for start in range(len(letters) - _KEY_LENGTH + 1):
+            for sentence in self._by_key.get(letters[start : start + _KEY_LENGTH], ()):
+                if letters.startswith(sentence, start):
+                    return sentence[:_MIN_LETTERS]
         return None
 
 
@@ -108,132 +109,106 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def _worth(letters: str) -> int:
-    return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in letters)
-
-
 @dataclass(frozen=True)
 class Secrets:
-    """What is private here.
+    """Private strings and sentences.
 
     Attributes:
-        anywhere: strings that may stand nowhere, and what they are.
-        names: user names, which may stand in lists of words alone.
+        strings: strings that are allowed nowhere, with a description.
+        users: user names, allowed in lists of words only.
         sentences: training sentences.
     """
 
-    anywhere: Mapping[str, str] = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
+    strings: Mapping[str, str] = field(default_factory=dict)
+    users: frozenset[str] = frozenset()
     sentences: Sentences = field(default_factory=Sentences)
 
     @classmethod
-    def here(
+    def collect(
         cls, folder: Path, account: str, sentences: Iterable[Sequence[str]] = (), token: str | None = None
     ) -> Secrets:
         """Collect what is private on this machine.
 
         Args:
-            folder: what is to be pushed; its place is private.
-            account: the account it goes to, whose name is no secret even if it is the user's here.
+            folder: the folder that is pushed; its path is private.
+            account: the account it is pushed to, whose name is public.
             sentences: training sentences.
-            token: a token that is used beside that of the login.
+            token: a token in addition to that of the login.
         """
         home = Path.home()
-        places = {
-            home: "the home folder",
-            Path.cwd(): "the working folder",
-            folder.resolve(): "the place of its folder here",
-        }
-        anywhere = {str(place): what for place, what in places.items() if len(place.parts) > 2}
-        for known in (get_token(), token):
-            if known and (known.startswith("hf_") or len(known) > 8):
-                anywhere[known] = "a token"
-        names = {home.name, *(os.environ.get(key, "") for key in _ACCOUNT_VARIABLES)}
-        with suppress(KeyError, OSError):  # a container's user may have no entry
-            names.add(getpass.getuser())
-        telling = {name for name in names if len(name) >= _LEAST_NAME and name.lower() not in _NOBODY}
-        return cls(anywhere, frozenset(telling - {account}), Sentences(sentences))
+        paths = {home: "home folder", Path.cwd(): "working folder", folder.resolve(): "folder's own path"}
+        strings = {str(path): f"the {name}" for path, name in paths.items() if len(path.parts) > 2}
+        for secret in (get_token(), token):
+            if secret and (secret.startswith("hf_") or len(secret) > 8):
+                strings[secret] = "a token"
+        users = {home.name, *(os.environ.get(key, "") for key in _USER_VARIABLES)}
+        with suppress(KeyError, OSError):  # the user of a container may have no entry
+            users.add(getpass.getuser())
+        public = _GENERIC_USERS | {account.lower()}
+        users = {name for name in users if len(name) >= _MIN_USER_NAME and name.lower() not in public}
+        return cls(strings, frozenset(users), Sentences(sentences))
 
+    def find_in(self, files: Mapping[str, Path]) -> list[Leak]:
+        """Search files, given by their names in the repository; each kind of leak is listed once per file."""
+        return [
+            Leak(name, content)
+            for name, path in files.items()
+            for content in dict.fromkeys(self._leaks(name, path))
+        ]
 
-def find_leaks(files: Mapping[str, Path], secrets: Secrets) -> list[Leak]:
-    """Search files for what must not leave.
+    def _leaks(self, name: str, path: Path) -> Iterator[str]:
+        yield from self._in_bytes(path)
+        try:
+            texts = list(_texts(name, path))
+        except (ValueError, OSError) as error:
+            yield f"not a valid {path.suffix.removeprefix('.')} file ({str(error)[:80]})"
+            return
+        for text in texts:
+            yield from self._in_text(text)
 
-    Args:
-        files: by their names in the repository.
-        secrets: what is private here.
+    def _in_bytes(self, path: Path) -> Iterator[str]:
+        if not path.stat().st_size:
+            return
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if _TOKEN.search(content):
+                yield "a token"
+            for secret, description in self.strings.items():
+                if content.find(secret.encode()) >= 0:
+                    yield description
 
-    Returns:
-        What was found, each kind once a file.
-    """
-    return [
-        Leak(name, what)
-        for name, path in files.items()
-        for what in dict.fromkeys(_leaks(name, path, secrets))
-    ]
-
-
-def _leaks(name: str, path: Path, secrets: Secrets) -> Iterator[str]:
-    yield from _in_bytes(path, secrets)
-    try:
-        texts = list(_texts(name, path))
-    except (ValueError, OSError) as problem:
-        yield f"it is no {path.suffix.removeprefix('.')} file, or a broken one ({str(problem)[:80]})"
-        return
-    for text in texts:
-        yield from _in_text(text, secrets)
-
-
-def _in_bytes(path: Path, secrets: Secrets) -> Iterator[str]:
-    if not path.stat().st_size:
-        return
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if _TOKEN.search(content):
+    def _in_text(self, text: _Text) -> Iterator[str]:
+        content = text.content
+        if _TOKEN.search(content.encode("utf-8", "surrogatepass")):
             yield "a token"
-        for secret, what in secrets.anywhere.items():
-            if content.find(secret.encode()) >= 0:
-                yield what
+        yield from (description for secret, description in self.strings.items() if secret in content)
+        if not text.is_words:
+            path = _PATH.search(content)
+            for value in [path[0]] if path else filter(_ABSOLUTE.fullmatch, text.values):
+                yield f"an absolute path ({value if len(value) <= 60 else f'{value[:57]}...'})"
+            for name in self.users:
+                if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", content):
+                    yield f"the user name {name}"
+        for value in text.values if text.is_words else [content]:
+            if sentence := self.sentences.find_in(value):
+                yield f"a training sentence ({sentence}...)"
 
 
-def _in_text(text: Text, secrets: Secrets) -> Iterator[str]:
-    content = text.content
-    if _TOKEN.search(content.encode("utf-8", "surrogatepass")):
-        yield "a token"
-    for secret, what in secrets.anywhere.items():
-        if secret in content:
-            yield what
-    if not text.is_words:
-        found = _PATH.search(content)
-        for value in [found[0]] if found else filter(_ABSOLUTE.fullmatch, text.values):
-            yield f"an absolute path ({_short(value)})"
-        for name in secrets.names:
-            if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", content):
-                yield f"the user name {name}"
-    for part in text.values if text.is_words else [content]:
-        if start := secrets.sentences.found_in(part):
-            yield f"a training sentence ({start}...)"
+# -- reading files ---------------------------------------------------------------------------------------
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-# -- reading ------------------------------------------------------------------------------------------
-
-
-def _texts(name: str, path: Path) -> Iterator[Text]:
-    """Give what can be read of a file; pictures in pixels have nothing to read."""
+def _texts(name: str, path: Path) -> Iterator[_Text]:
+    """Yield the readable content of a file; PNG pictures have none."""
     if path.suffix == ".safetensors":
-        yield Text(_safetensors_header(path), is_words=False)
+        yield _Text(_safetensors_header(path))
     elif path.suffix == ".parquet":
         yield from _parquet_texts(path)
     elif path.suffix == ".json":
         strings = list(_strings(json.loads(path.read_text(encoding="utf-8"))))
-        is_words = Path(name).name in _WORD_LISTS
-        yield Text("\n".join(strings), is_words, strings)
+        yield _Text("\n".join(strings), Path(name).name in _WORD_LISTS, strings)
     elif path.suffix != ".png":
         content = path.read_text(encoding="utf-8")
-        yield Text(content, is_words=False)
-        yield Text(_MARKUP.sub(" ", content), is_words=False)
+        yield _Text(content)
+        yield _Text(_MARKUP.sub(" ", content))
 
 
 def _strings(content: Any) -> Iterator[str]:
@@ -251,87 +226,73 @@ def _strings(content: Any) -> Iterator[str]:
 def _safetensors_header(path: Path) -> str:
     with path.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
-        if not 2 <= size <= min(_LARGEST_HEADER, path.stat().st_size - 8):
-            raise ValueError("it does not begin with the header of safetensors")
+        if not 2 <= size <= min(_MAX_HEADER, path.stat().st_size - 8):
+            raise ValueError("it lacks the header of safetensors")
         header = json.loads(stream.read(size).decode("utf-8"))
     return "\n".join(_strings(header))
 
 
-def _parquet_texts(path: Path) -> Iterator[Text]:
+def _parquet_texts(path: Path) -> Iterator[_Text]:
     file = pyarrow.parquet.ParquetFile(path)
-    for source in (file.metadata.metadata, file.schema_arrow.metadata):
-        for key, value in (source or {}).items():
-            if key != b"ARROW:schema":  # stands there in base64, and again in the open
-                shown = f"{key.decode('utf-8', 'replace')}\n{value.decode('utf-8', 'replace')}"
-                yield Text(shown, is_words=False)
+    for metadata in (file.metadata.metadata, file.schema_arrow.metadata):
+        for key, value in (metadata or {}).items():
+            if key != b"ARROW:schema":  # in base64; its content is also in the decoded metadata
+                yield _Text(f"{key.decode('utf-8', 'replace')}\n{value.decode('utf-8', 'replace')}")
     for batch in file.iter_batches():
         for column, values in zip(batch.schema.names, batch.columns, strict=True):
-            yield Text("\n".join(_arrow_strings(values)), is_words=column != "sent_id")
+            if "string" in str(values.type):  # also in lists, structures and dictionaries
+                yield _Text("\n".join(_strings(values.to_pylist())), is_words=column != "sent_id")
 
 
-def _arrow_strings(values: Any) -> Iterator[str]:
-    kind = values.type
-    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
-        yield from _arrow_strings(values.flatten())
-    elif pyarrow.types.is_dictionary(kind):
-        yield from _arrow_strings(values.dictionary_decode())
-    elif pyarrow.types.is_struct(kind):
-        for part in values.flatten():
-            yield from _arrow_strings(part)
-    elif pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        yield from (value for value in values.to_pylist() if value)
-
-
-_CONFIG, _EVALUATION = "run/config.yaml", "run/evaluate-config.yaml"
-# Arguments of commands that say which sentences are read.
-_NAMED = ("charts", "treebank", "dev_treebank")
+# -- training sentences ----------------------------------------------------------------------------------
 
 
 def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[str]]:
-    """Read the sentences that the model in a folder was trained or tested on.
+    """Read the sentences that the model in a folder was trained, tuned or tested on.
 
     Args:
-        folder: what train-source or transfer wrote; its `run/config.yaml` says where the sentences are, and
-            `run/evaluate-config.yaml`, if it was evaluated there, where those of the test are.
-        unsearched: warn of sentences that cannot be read any more, or are not known, instead of refusing.
+        folder: output of train-source or transfer; `run/config.yaml` and, after `evaluate`,
+            `run/evaluate-config.yaml` record where the sentences are.
+        unsearched: warn about sentences that are unknown or cannot be read, instead of raising an error.
 
     Returns:
         Lists of words.
 
     Raises:
-        ValueError: some cannot be read any more, or it is not recorded which they were.
+        ValueError: sentences are unknown or cannot be read.
     """
-    if not (folder / _CONFIG).is_file():
-        _tell(
-            f"it is not recorded what this was trained on (there is no {_CONFIG}), so that the files cannot "
-            "be searched for training sentences",
-            unsearched=unsearched,
+    paths = [folder / "run/config.yaml", folder / "run/evaluate-config.yaml"]
+    if not paths[0].is_file():
+        _report(
+            "the training data is not recorded (run/config.yaml is missing), so the files cannot be searched "
+            "for training sentences",
+            unsearched,
         )
-    found: list[list[str]] = []
-    for place in (folder / _CONFIG, folder / _EVALUATION):
-        config = yaml.safe_load(place.read_text(encoding="utf-8")) or {} if place.is_file() else {}
-        for name in _NAMED:
+    sentences: list[list[str]] = []
+    for path in filter(Path.is_file, paths):
+        options = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        for key in ("charts", "treebank", "dev_treebank"):
             try:
-                found += [list(words) for rows in _sentences(name, config) for words in rows]
-            except (ValueError, OSError) as problem:
-                _tell(
-                    f"the sentences of {name} {config[name]} cannot be read again, so that the files cannot "
-                    f"be searched for them ({' '.join(str(problem).split())})",
-                    unsearched=unsearched,
+                sentences += [list(words) for rows in _read_sentences(key, options) for words in rows]
+            except (ValueError, OSError) as error:
+                _report(
+                    f"the sentences of {key} {options[key]} cannot be read any more, so the files cannot be "
+                    f"searched for them ({' '.join(str(error).split())})",
+                    unsearched,
                 )
-    return found
+    return sentences
 
 
-def _tell(what: str, *, unsearched: bool) -> None:
+def _report(problem: str, unsearched: bool) -> None:
     if not unsearched:
-        raise ValueError(f"{what}; bring them back, or push without that with --unsearched")
-    say(what, "yellow")
+        raise ValueError(f"{problem}; restore them, or push without this search by --unsearched")
+    say(problem, "yellow")
 
 
-def _sentences(name: str, config: dict[str, Any]) -> Iterator[Sequence[Sequence[str]]]:
-    source = config.get(name)
-    if source and name == "charts":
+def _read_sentences(key: str, options: Mapping[str, Any]) -> Iterator[Sequence[Sequence[str]]]:
+    source = options.get(key)
+    if source and key == "charts":
         yield load_charts(source)[0]["words"]
     elif source:
-        for rows in load_treebank(source, data_roots=config.get("data") or ()).values():
+        for rows in load_treebank(source, data_roots=options.get("data") or ()).values():
             yield rows["words" if "words" in rows.column_names else "tokens"]

@@ -1,212 +1,251 @@
-"""Writing to a repository: made if need be, one commit, a tag."""
+"""Write to a repository on the Hub: create it if necessary, make one commit, set a tag."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, get_token
-from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub import (
+    CommitInfo,
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    get_token,
+    hf_hub_download,
+)
+from huggingface_hub.errors import (
+    HfHubHTTPError,
+    HFValidationError,
+    RemoteEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from hf_xst.console import say
-from hf_xst.hub.allowed_files import AllowedFiles, is_allowed
+from hf_xst.hub.card import README
+from hf_xst.hub.contents import Contents, is_allowed
 from hf_xst.remote import HUB_ERRORS, Kind, explain_hub_error
 
-_UNCHANGED = "nothing has changed there"
+Vocabulary = Literal["public", "all"]
 
 
 class PushError(ValueError):
-    """The Hub, or what is there, does not let a push happen; in one line, with what to do."""
+    """The Hub, or the state of the repository, does not allow a push; in one line, with what to do."""
 
 
 @dataclass(frozen=True)
-class Destination:
-    """Where on the Hub something goes.
+class PushOptions:
+    """How a folder is pushed.
 
     Attributes:
-        repository: USER/NAME; without USER the account of the token.
-        kind: `"model"` or `"dataset"`.
-        public: a new repository is made for all to see; needed as well to push to one that is public.
-        revision: the branch, `main` if not given.
-        new_branch: make the branch if it is not there.
-        tag: a name for the commit.
-        message: of the commit.
-        description: of the commit.
-        create_pr: propose the commit instead.
-        token: a token in place of that of the login.
+        public: create a public repository, or push to one; private by default.
+        dry_run: check and list the files without sending them.
+        unsearched: push even if the training sentences cannot be read, to search the files for them.
+        replace_card: replace what people wrote into the card on the Hub by the folder's card.
+        vocabulary: words that are pushed with a model that reads word vectors.
+        vectors: the public vector file, if not the one that the model was made with.
+        revision: the branch; defaults to the main branch.
+        new_branch: create the branch if it does not exist.
+        tag: a tag for the commit.
+        message: subject of the commit.
+        description: description of the commit.
+        create_pr: open a pull request instead.
+        tags: further tags in the card.
+        token: a token to use instead of that of the login.
+
+    Raises:
+        ValueError: the vocabulary has another value.
     """
 
-    repository: str
-    kind: Kind = "model"
     public: bool = False
+    dry_run: bool = False
+    unsearched: bool = False
+    replace_card: bool = False
+    vocabulary: Vocabulary = "public"
+    vectors: str | None = None
     revision: str | None = None
     new_branch: bool = False
     tag: str | None = None
     message: str | None = None
     description: str | None = None
     create_pr: bool = False
+    tags: tuple[str, ...] = ()
     token: str | bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.vocabulary not in get_args(Vocabulary):
+            expected = " or ".join(get_args(Vocabulary))
+            raise ValueError(f"vocabulary is {self.vocabulary!r}; expected {expected}")
+
+
+class Repository:
+    """A repository on the Hub that is pushed to.
+
+    Args:
+        name: USER/NAME; without USER, the account of the token.
+        kind: `"model"` or `"dataset"`.
+        options: see the class.
+
+    Raises:
+        ValueError: the name is not a valid id, or the token is missing or rejected.
+    """
+
+    def __init__(self, name: str, kind: Kind, options: PushOptions) -> None:
+        try:
+            validate_repo_id(name)
+        except HFValidationError as error:
+            raise ValueError(f"{name!r} is not a valid Hub id ({error}); expected USER/NAME") from error
+        self.name, self.kind, self.options = name, kind, options
+        self.token = options.token if isinstance(options.token, str) else None
+        self._api = HfApi(token=options.token)
+        if options.dry_run:
+            return
+        if self.token is None and get_token() is None:
+            raise PushError("no token found: log in with `hf auth login`, or set HF_TOKEN")
+        if not self.account:
+            with self._explained("nothing was changed"):
+                self.name = f"{self._token_owner()}/{name}"
 
     @property
     def account(self) -> str:
-        """The account in the repository's id, empty without one."""
-        return self.repository.rpartition("/")[0]
+        """The account in the repository's id; empty if there is none."""
+        return self.name.rpartition("/")[0]
 
-    @property
-    def known_token(self) -> str | None:
-        """The token itself, if one was given."""
-        return self.token if isinstance(self.token, str) else None
+    def download_card(self) -> Path | None:
+        """Download the card of the branch; None if it has no card yet.
 
+        Raises:
+            ValueError: the Hub cannot be reached, so an existing card could be lost.
+        """
+        revision, token = self.options.revision, self.options.token
+        try:
+            path = hf_hub_download(self.name, README, repo_type=self.kind, revision=revision, token=token)
+        except (RemoteEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError):
+            return None
+        except HUB_ERRORS as error:
+            raise ValueError(explain_hub_error(error, self.name, self.kind, revision)) from error
+        return Path(path)
 
-def resolved(destination: Destination) -> Destination:
-    """See that there is a token, and complete the id by its account if need be.
+    def upload(self, contents: Contents) -> CommitInfo:
+        """Send files in one commit, which also deletes allowed files that are no longer in the folder.
 
-    Raises:
-        PushError: there is no token, or it is refused.
-    """
-    if destination.known_token is None and get_token() is None:
-        raise PushError("no token found: log in with `hf auth login`, or set HF_TOKEN")
-    if destination.account:
-        return destination
-    with _told(destination, _UNCHANGED):
-        account = _owner(destination)
-    return replace(destination, repository=f"{account}/{destination.repository}")
-
-
-def _owner(destination: Destination) -> str:
-    return str(HfApi(token=destination.token).whoami()["name"])
-
-
-def upload(sent: AllowedFiles, destination: Destination) -> CommitInfo:
-    """Send files in one commit; allowed files there from before that do not go now are removed.
-
-    Args:
-        sent: the files.
-        destination: the repository, `resolved`.
-
-    Raises:
-        PushError: the Hub refuses, or cannot be reached.
-    """
-    api = HfApi(token=destination.token)
-    repository, kind = destination.repository, destination.kind
-    with _told(destination, _UNCHANGED):
-        head = _ready_repository(api, destination)
-        _check_tag(api, destination, head)
-        known = api.list_repo_files(repository, revision=destination.revision, repo_type=kind)
-        stale = [name for name in known if is_allowed(name, kind) and name not in sent.files]
-        commit = api.create_commit(
-            repository,
-            [
-                *(CommitOperationAdd(name, str(path)) for name, path in sent.files.items()),
-                *(CommitOperationDelete(name) for name in stale),
-            ],
-            commit_message=destination.message or f"Upload {'model' if kind == 'model' else 'charts'}",
-            commit_description=destination.description,
-            repo_type=kind,
-            revision=destination.revision,
-            create_pr=destination.create_pr,
-        )
-    if destination.tag is not None:
-        with _told(destination, f"the commit is there, but without the tag {destination.tag}"):
-            _set_tag(api, destination, str(commit.oid))
-    say(f"{commit.pr_url or commit.commit_url}")
-    return commit
-
-
-@contextmanager
-def _told(destination: Destination, state: str) -> Iterator[None]:
-    """Say in one line what went wrong on the Hub, and in what state the repository is."""
-    try:
-        yield
-    except PushError:
-        raise
-    except (*HUB_ERRORS, RuntimeError, ValueError) as problem:  # the client wraps a broken upload so
-        repository = destination.repository
-        told = _not_theirs(problem, destination)
-        told = told or explain_hub_error(
-            problem, repository, destination.kind, destination.revision, destination.token
-        )
-        raise PushError(
-            f"{told}; {repository}: {state}, and once this is mended the same command goes on"
-        ) from problem
-
-
-def _not_theirs(problem: BaseException, destination: Destination) -> str | None:
-    """Say whose the token is where the Hub forbids to write with it."""
-    if not isinstance(problem, HfHubHTTPError) or problem.response.status_code != HTTPStatus.FORBIDDEN:
-        return None
-    owner, (account, _, name) = _owner(destination), destination.repository.rpartition("/")
-    if owner == account:
-        return None
-    return (
-        f"the token is {owner}'s, who may not write to {account}'s repositories; push to {owner}/{name}, or "
-        f"use a token of {account}"
-    )
-
-
-def _ready_repository(api: HfApi, destination: Destination) -> str:
-    """Make the repository and the branch unless they are there; return the newest commit."""
-    repository, kind = destination.repository, destination.kind
-    try:
-        info = api.repo_info(repository, repo_type=kind)
-    except RepositoryNotFoundError:
-        api.create_repo(repository, private=not destination.public, repo_type=kind)
-        info = api.repo_info(repository, repo_type=kind)
-    else:
-        _check_visibility(info, destination)
-    branch = destination.revision
-    if branch is not None and not branch.startswith("refs/pr"):
-        branches = [ref.name for ref in api.list_repo_refs(repository, repo_type=kind).branches]
-        if branch not in branches and not destination.new_branch:
-            raise PushError(
-                f"{repository} has no branch {branch}; it has: {', '.join(branches)} (--new-branch makes it)"
+        Raises:
+            PushError: the Hub refuses, or cannot be reached.
+        """
+        options = self.options
+        with self._explained("nothing was changed"):
+            self._create()
+            self._check_tag()
+            known = self._api.list_repo_files(self.name, revision=options.revision, repo_type=self.kind)
+            outdated = [name for name in known if is_allowed(name, self.kind) and name not in contents.files]
+            commit = self._api.create_commit(
+                self.name,
+                [
+                    *(CommitOperationAdd(name, str(path)) for name, path in contents.files.items()),
+                    *(CommitOperationDelete(name) for name in outdated),
+                ],
+                commit_message=options.message or f"Upload {'model' if self.kind == 'model' else 'charts'}",
+                commit_description=options.description,
+                repo_type=self.kind,
+                revision=options.revision,
+                create_pr=options.create_pr,
             )
+        if options.tag is not None:
+            with self._explained(f"the commit was made, but not the tag {options.tag}"):
+                self._set_tag(options.tag, str(commit.oid))
+        say(f"{commit.pr_url or commit.commit_url}")
+        return commit
+
+    def _create(self) -> None:
+        """Create the repository and the branch if they do not exist."""
+        branch = self.options.revision
+        try:
+            info = self._api.repo_info(self.name, repo_type=self.kind)
+        except RepositoryNotFoundError:
+            self._api.create_repo(self.name, private=not self.options.public, repo_type=self.kind)
+        else:
+            self._check_visibility(info)
+        if branch is None or branch.startswith("refs/pr"):
+            return
+        refs = self._api.list_repo_refs(self.name, repo_type=self.kind)
+        branches = [ref.name for ref in refs.branches]
         if branch not in branches:
-            api.create_branch(repository, branch=branch, repo_type=kind)
-    return str(api.repo_info(repository, repo_type=kind, revision=branch).sha)
+            if not self.options.new_branch:
+                available = ", ".join(branches)
+                raise PushError(
+                    f"{self.name} has no branch {branch}; available: {available} (--new-branch creates it)"
+                )
+            self._api.create_branch(self.name, branch=branch, repo_type=self.kind)
 
+    def _check_visibility(self, info: Any) -> None:
+        if not info.private and not self.options.public:
+            raise PushError(
+                f"{self.name} is public; pass --public (private=False) to push there, or choose another name"
+            )
+        if info.private and self.options.public:
+            raise PushError(
+                f"{self.name} is private, and its history would become public too; push to a new name with "
+                "--public, or change the visibility in its settings on the Hub first"
+            )
 
-def _check_visibility(info: Any, destination: Destination) -> None:
-    if not info.private and not destination.public:
-        raise PushError(
-            f"{info.id} is public already; say --public (private=False) if all may see this, or push to "
-            "another name"
+    def _check_tag(self) -> None:
+        """Refuse a tag of another commit before anything is sent."""
+        tag = self.options.tag
+        if tag is None:
+            return
+        if self.options.create_pr:
+            raise PushError("a pull request cannot have a tag; leave --tag out")
+        tags = self._tags()
+        info = self._api.repo_info(self.name, repo_type=self.kind, revision=self.options.revision)
+        if tags.get(tag, info.sha) != info.sha:
+            used = ", ".join(tags)
+            raise PushError(
+                f"the tag {tag} of {self.name} marks an older commit; choose another --tag than {used}"
+            )
+
+    def _set_tag(self, tag: str, commit: str) -> None:
+        current = self._tags().get(tag)
+        if current is None:
+            self._api.create_tag(self.name, tag=tag, revision=commit, repo_type=self.kind)
+        elif current != commit:
+            raise PushError(
+                f"{self.name} contains the new commit, but the tag {tag} marks an older one; choose another tag"
+            )
+
+    def _tags(self) -> dict[str, str]:
+        refs = self._api.list_repo_refs(self.name, repo_type=self.kind)
+        return {ref.name: ref.target_commit for ref in refs.tags}
+
+    def _token_owner(self) -> str:
+        return str(self._api.whoami()["name"])
+
+    @contextmanager
+    def _explained(self, state: str) -> Iterator[None]:
+        """Turn Hub errors into one line: what went wrong, and the state of the repository."""
+        try:
+            yield
+        except PushError:
+            raise
+        except (*HUB_ERRORS, RuntimeError, ValueError) as error:  # the client wraps a broken upload so
+            message = self._explain_forbidden(error) or explain_hub_error(
+                error, self.name, self.kind, self.options.revision, self.options.token
+            )
+            raise PushError(
+                f"{message}; {self.name}: {state}. Fix this and rerun the same command; it resumes"
+            ) from error
+
+    def _explain_forbidden(self, error: BaseException) -> str | None:
+        if not isinstance(error, HfHubHTTPError) or error.response.status_code != HTTPStatus.FORBIDDEN:
+            return None
+        owner, (account, _, name) = self._token_owner(), self.name.rpartition("/")
+        if owner == account:
+            return None
+        return (
+            f"the token belongs to {owner}, who may not write to {account}'s repositories; push to "
+            f"{owner}/{name}, or use a token of {account}"
         )
-    if info.private and destination.public:
-        raise PushError(
-            f"{info.id} is private, and with it its history would become public; push to a new name with "
-            "--public, or change it in its settings on the Hub and repeat"
-        )
-
-
-def _check_tag(api: HfApi, destination: Destination, head: str) -> None:
-    """Refuse a tag that stands elsewhere, before anything is sent."""
-    if destination.tag is None:
-        return
-    if destination.create_pr:
-        raise PushError("a proposed commit cannot have a tag; leave --tag out")
-    tags = _tags(api, destination)
-    if tags.get(destination.tag, head) != head:
-        raise PushError(
-            f"{destination.repository} has a tag {destination.tag} on an older commit; choose another --tag "
-            f"than {', '.join(tags)}"
-        )
-
-
-def _set_tag(api: HfApi, destination: Destination, commit: str) -> None:
-    repository, tag = destination.repository, str(destination.tag)
-    found = _tags(api, destination).get(tag)
-    if found is None:
-        api.create_tag(repository, tag=tag, revision=commit, repo_type=destination.kind)
-    elif found != commit:
-        raise PushError(
-            f"{repository} holds the new commit, but the tag {tag} stands on an older one; choose another one"
-        )
-
-
-def _tags(api: HfApi, destination: Destination) -> dict[str, str]:
-    refs = api.list_repo_refs(destination.repository, repo_type=destination.kind)
-    return {ref.name: ref.target_commit for ref in refs.tags}
