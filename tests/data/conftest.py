@@ -12,7 +12,7 @@ Row = tuple[str, str, str, str]  # form, UPOS, head, relation
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Write a file below the test's own folder and give its path."""
+    """Write a file below the test's temporary folder and return its path."""
 
     def write_file(name: str, content: str | bytes) -> Path:
         path = tmp_path / name
@@ -24,7 +24,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 
 def conllu(rows: Sequence[Row], sent_id: str | None = None) -> str:
-    """One sentence as CoNLL-U."""
+    """Format one sentence as CoNLL-U."""
     comment = "" if sent_id is None else f"# sent_id = {sent_id}\n"
     lines = [
         f"{n}\t{form}\t_\t{upos}\t_\t_\t{head}\t{deprel}\t_\t_\n"
@@ -39,11 +39,11 @@ def sentence_text() -> Callable[..., str]:
 
 
 @pytest.fixture
-def tiny(sentence_text: Callable[..., str]) -> str:
-    """Two sentences, the second without a name."""
+def tiny() -> str:
+    """Two sentences, the second without a sent_id."""
     first = [
         ("Mira", "PROPN", "2", "nsubj:pass"),
         ("lauft", "VERB", "0", "root"),
         (".", "PUNCT", "2", "punct"),
     ]
-    return sentence_text(first, "one") + sentence_text([("Ja", "INTJ", "0", "root")])
+    return conllu(first, "one") + conllu([("Ja", "INTJ", "0", "root")])

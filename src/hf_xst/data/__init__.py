@@ -1,16 +1,22 @@
-"""Treebanks, unlabelled text and word vectors: read, checked, and brought into one layout."""
+"""Read, validate and prepare treebanks, unlabelled text and word vectors."""
 
-from hf_xst.data.bio import bio_alphabet, to_bio
 from hf_xst.data.conllu import WithheldWordsWarning, read_conllu, write_conllu
 from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES, Language, treebank_files
-from hf_xst.data.gold import check_gold_tree, gold_faults
-from hf_xst.data.hub_layouts import to_treebank_layout
+from hf_xst.data.labels import bio_alphabet, to_bio
 from hf_xst.data.layout import TREEBANK_FEATURES, UPOS_TAGS, dataset_to_sentences, sentences_to_dataset
-from hf_xst.data.preparation import GoldError, PreparationReport, first, hold_out, prepare, prepared_features
+from hf_xst.data.preparation import (
+    GoldError,
+    PreparationReport,
+    first_rows,
+    gold_faults,
+    hold_out,
+    prepare,
+    prepared_features,
+)
 from hf_xst.data.sentence import ConlluError, ConlluSentence
 from hf_xst.data.streams import InputError
 from hf_xst.data.text import TextError, iterate_unlabelled, read_unlabelled
-from hf_xst.data.treebanks import load_treebank
+from hf_xst.data.treebanks import load_treebank, to_treebank_layout
 from hf_xst.data.vectors import VectorError, WordVectors, read_vectors
 from hf_xst.data.words import PADDING, UNKNOWN, WordTable, lookup_forms
 
@@ -35,9 +41,8 @@ __all__ = [
     "WordTable",
     "WordVectors",
     "bio_alphabet",
-    "check_gold_tree",
     "dataset_to_sentences",
-    "first",
+    "first_rows",
     "gold_faults",
     "hold_out",
     "iterate_unlabelled",

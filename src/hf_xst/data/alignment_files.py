@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_xst.data.streams import InputError, numbered_lines, written_bytes
+from hf_xst.data.streams import InputError, numbered_lines, open_atomic
 from hf_xst.files import atomic_path, write_text
 
 Pair = tuple[str, str]
@@ -120,7 +120,7 @@ def write_vectors(
         ValueError: there are not `count` rows.
     """
     written = 0
-    with written_bytes(path) as sink:
+    with open_atomic(path) as sink:
         sink.write(f"{count} {width}\n".encode())
         for word, numbers in rows:
             sink.write(f"{word} {numbers}\n".encode())

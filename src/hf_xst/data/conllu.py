@@ -1,10 +1,8 @@
-"""Our own CoNLL-U reader and writer: strict about the format, lossless, and streaming.
+"""Read and write CoNLL-U: strict about the format, lossless, and streaming.
 
-What is read and written again is the same, byte for byte: comments, ranges, empty nodes, the order of
-everything,
-Windows line ends, several blank lines, a byte order mark, a missing last line end. Annotation is not looked
-at: blank, stale or broken heads are accepted here, and `hf_xst.data.gold` judges them when somebody wants
-gold.
+Writing what was read reproduces the file byte for byte: comments, ranges, empty nodes, Windows line ends,
+several blank lines, a byte order mark, a missing final line end. Annotation is not validated here: blank,
+stale or broken heads are accepted (`hf_xst.data.preparation` validates gold trees).
 """
 
 from __future__ import annotations
@@ -13,51 +11,46 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, cast
 
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluError, ConlluSentence, comment_value, line_body
-from hf_xst.data.streams import BYTE_ORDER_MARK, Source, name_of, numbered_lines, written_bytes
+from hf_xst.data.streams import BYTE_ORDER_MARK, Source, numbered_lines, open_atomic, source_name
 
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
 _BLANK_LINES = frozenset(("\n", "\r\n", "\r", ""))
-_ID, _FORM, _UPOS = (COLUMNS.index(name) for name in ("id", "form", "upos"))
 
 
 class WithheldWordsWarning(UserWarning):
-    """All forms of a sentence are underscores: the treebank's publisher has withheld the words."""
+    """All forms of a sentence are underscores: the publisher has withheld the words."""
 
 
 def read_conllu(source: Source) -> Iterator[ConlluSentence]:
     """Read sentences one by one.
 
-    A sentence whose forms are all underscores is kept, with one `WithheldWordsWarning` for the file. Within a
-    sentence a single underscore is a word like any other.
+    A sentence whose forms are all underscores is kept, with one `WithheldWordsWarning` per file. Otherwise a
+    single underscore is an ordinary word.
 
     Args:
-        source: a path or an open stream of text or bytes, plain or gzipped.
+        source: A path, or an open stream of text or bytes, plain or gzipped.
 
     Yields:
         The sentences in file order.
 
     Raises:
-        ConlluError: the format is broken, with file, line and sentence.
-        FileNotFoundError: there is no such file.
+        ConlluError: Malformed CoNLL-U; the message gives file, line and sentence.
+        FileNotFoundError: The file does not exist.
     """
-    path, warned = name_of(source), False
-    for number, block in enumerate(_blocks(source), start=1):
-        words = _checked_word_rows(block, path)
-        sentence = ConlluSentence(
-            tuple(block.lines), words, block.leader, block.trailer, path, block.first, number
-        )
+    path, warned = source_name(source), False
+    for number, (leader, first, lines, trailer) in enumerate(_blocks(source), start=1):
+        words = _word_rows(lines, first, path)
+        sentence = ConlluSentence(tuple(lines), words, leader, trailer, path, first, number)
         if not warned and sentence.words[0] == BLANK and set(sentence.words) == {BLANK}:
             warned = True
             warnings.warn(
-                f"{path}: every form of sentence {sentence.identifier} is '_': are the words withheld? "
-                "(said once a file)",
+                f"{path}: every form of sentence {sentence.identifier} is '_'; the words may be withheld "
+                "(reported once per file)",
                 WithheldWordsWarning,
                 stacklevel=2,
             )
@@ -67,29 +60,29 @@ def read_conllu(source: Source) -> Iterator[ConlluSentence]:
 def write_conllu(
     sentences: Iterable[ConlluSentence], target: str | os.PathLike[str] | IO[str] | IO[bytes]
 ) -> int:
-    """Write sentences as they come, and return how many there were.
+    """Write sentences as they arrive, and return their number.
 
-    A file is written beside its place and renamed when it is whole, gzipped (reproducibly) if its name ends
-    in ``.gz``. Where a sentence without closing blank line is followed by another one, the line is added.
+    Files are written atomically, and gzipped (reproducibly) if the name ends in ``.gz``. A missing blank line
+    between two sentences is added.
 
     Args:
-        sentences: sentences, which may come from several files.
-        target: a path, or an open stream of text or bytes.
+        sentences: Sentences, possibly of several files.
+        target: A path, or an open stream of text or bytes.
     """
     count = 0
-    with _byte_sink(target) as sink:
+    with _text_writer(target) as write:
         for text in conllu_texts(sentences):
             count += 1
-            sink.write(text.encode())
+            write(text)
     return count
 
 
 def conllu_texts(sentences: Iterable[ConlluSentence], before: ConlluSentence | None = None) -> Iterator[str]:
-    """Give the text of each sentence, so that all of them joined are one file.
+    """Yield the text of each sentence such that their concatenation is one valid file.
 
     Args:
-        sentences: sentences, which may come from several files.
-        before: the sentence that stands before the first one, if the file has begun.
+        sentences: Sentences, possibly of several files.
+        before: The last sentence already written, if the file continues.
     """
     for sentence in sentences:
         end = "" if before is None else _missing_end(before.lines[-1] + before.trailer)
@@ -98,150 +91,117 @@ def conllu_texts(sentences: Iterable[ConlluSentence], before: ConlluSentence | N
         before = sentence
 
 
-@dataclass
-class _Block:
-    """The lines of one sentence on their way to be checked."""
-
-    first: int
-    leader: str
-    lines: list[str]
-    trailer: str = ""
+_Block = tuple[str, int, list[str], str]  # leader, number of the first line, lines, trailer
 
 
 def _blocks(source: Source) -> Iterator[_Block]:
-    leader, block = "", None
+    """Yield the lines of each sentence, with the blank lines around them."""
+    leader, first, trailer = "", 0, ""
+    lines: list[str] = []
     for number, line in numbered_lines(source, ConlluError, keep_mark=True):
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
             leader, line = BYTE_ORDER_MARK, line.removeprefix(BYTE_ORDER_MARK)
-        blank = line in _BLANK_LINES
-        if block is None and blank:
-            leader += line
-        elif block is None:
-            block = _Block(number, leader, [line])
-        elif blank:
-            block.trailer += line
-        elif not block.trailer:
-            block.lines.append(line)
-        else:
-            yield block
-            block = _Block(number, "", [line])
-    if block is not None:
-        yield block
+        if line in _BLANK_LINES:
+            if lines:
+                trailer += line
+            else:
+                leader += line
+            continue
+        if trailer:
+            yield leader, first, lines, trailer
+            leader, lines, trailer = "", [], ""
+        first = first if lines else number
+        lines.append(line)
+    if lines:
+        yield leader, first, lines, trailer
 
 
-def _checked_word_rows(block: _Block, path: str) -> tuple[int, ...]:
-    """Check the shape of a sentence and give the positions of its word rows."""
-    ids, words, rows = _IdSequence(), [], 0
-    for index, line in enumerate(block.lines):
-        try:
-            if not line.startswith("#"):
-                rows += 1
-                if ids.take(_checked_columns(line)):
-                    words.append(index)
-            elif rows:
-                raise ValueError(
-                    "found a comment after the first row, expected comments before all rows of a sentence"
-                )
-            if index == len(block.lines) - 1:
-                ids.close()
-        except ValueError as problem:
-            sent_id = comment_value(block.lines, "sent_id")
-            raise ConlluError(str(problem), path=path, line=block.first + index, sent_id=sent_id) from None
-    return tuple(words)
+def _word_rows(lines: Sequence[str], first: int, path: str) -> tuple[int, ...]:
+    """Validate the format of a sentence and return the positions of its words."""
+    count = next((index for index, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    index = count - 1
+    word_rows = []
+    try:
+        ids = _IdSequence()
+        for index in range(count, len(lines)):
+            if ids.is_word(_row_id(lines[index])):
+                word_rows.append(index)
+        ids.close()
+    except ValueError as error:
+        sent_id = comment_value(lines, "sent_id")
+        raise ConlluError(str(error), path=path, line=first + index, sent_id=sent_id) from None
+    return tuple(word_rows)
 
 
-def _checked_columns(line: str) -> str:
-    """Check one row's columns and give its ID."""
+def _row_id(line: str) -> str:
+    """Validate the columns of one row and return its ID."""
+    if line.startswith("#"):
+        raise ValueError("found a comment after the first row, expected comments before all rows")
+    if not line.strip():
+        raise ValueError("found a line of white space, expected an empty line between sentences")
     columns = line_body(line).split("\t")
     if len(columns) != len(COLUMNS):
-        if not line.strip():
-            raise ValueError("found a line of white space, expected an empty line between sentences")
         raise ValueError(f"found {len(columns)} columns, expected {len(COLUMNS)} columns separated by tabs")
-    for place in (_FORM, _UPOS):
-        if not columns[place]:
-            raise ValueError(f"found an empty {COLUMNS[place].upper()}, expected a value ('_' for none)")
-    return columns[_ID]
+    for name in ("form", "upos"):
+        if not columns[COLUMNS.index(name)]:
+            raise ValueError(f"found an empty {name.upper()}, expected a value ('_' if unspecified)")
+    return columns[0]
 
 
 class _IdSequence:
-    """The rule of IDs: words 1, 2, 3, ..., a range before its first word, empty nodes after their word."""
+    """Validate IDs: words 1, 2, 3, ..., a range before its first word, empty nodes after a word."""
 
     def __init__(self) -> None:
-        self.words = 0
-        self.empty_nodes = 0
-        self.range_end = 0
+        self.words = self.empty_nodes = self.range_end = 0
 
-    def take(self, found: str) -> bool:
-        """Accept the next ID and say whether it is a word's."""
-        if found == str(self.words + 1):
-            self.words += 1
-            self.empty_nodes = 0
+    def is_word(self, row_id: str) -> bool:
+        """Validate the next ID and return whether it belongs to a word."""
+        word, empty_node = self.words + 1, f"{self.words}.{self.empty_nodes + 1}"
+        if row_id == str(word):
+            self.words, self.empty_nodes = word, 0
             return True
-        if match := _RANGE.fullmatch(found):
-            self._take_range(found, int(match[1]), int(match[2]))
-        elif match := _EMPTY_NODE.fullmatch(found):
-            expected = f"{self.words}.{self.empty_nodes + 1}"
-            if found != expected:
-                raise ValueError(f"found empty node {found}, expected {expected} here")
+        match = _RANGE.fullmatch(row_id)
+        if match and int(match[1]) == word > self.range_end and int(match[2]) >= word:
+            self.range_end = int(match[2])
+        elif row_id == empty_node:
             self.empty_nodes += 1
-        elif re.fullmatch("[0-9]+", found):
-            raise ValueError(f"found ID {found}, expected {self.words + 1}: words are numbered 1, 2, 3, ...")
         else:
+            start = max(word, self.range_end + 1)
             raise ValueError(
-                f"found ID {found!r}, expected a number (3), a range (3-4) or an empty node (3.1)"
+                f"found ID {row_id!r}, expected word {word}, empty node {empty_node} or a range from {start}"
             )
         return False
 
     def close(self) -> None:
-        """Check what can only be told at the end of a sentence."""
+        """Validate the sentence as a whole."""
         if not self.words:
-            raise ValueError(
-                "found a sentence without words, expected at least one row with a whole number as ID"
-            )
+            raise ValueError("found a sentence without words, expected at least one row with an integer ID")
         if self.range_end > self.words:
             raise ValueError(
                 f"found a range that ends at {self.range_end}, expected at most {self.words}, the last word"
             )
 
-    def _take_range(self, found: str, start: int, end: int) -> None:
-        if start != self.words + 1 or end < start:
-            raise ValueError(
-                f"found range {found}, expected one that starts at {self.words + 1} and ends no earlier"
-            )
-        if start <= self.range_end:
-            raise ValueError(
-                f"found range {found}, expected one that begins after the range up to {self.range_end}"
-            )
-        self.range_end = end
-
 
 def _missing_end(before: str) -> str:
-    """What must follow a sentence before the next one may begin."""
+    """Return the line ends to insert between a sentence and the next one."""
     if not before or before.endswith(("\n\n", "\n\r\n")):
         return ""
     return "\n" if before.endswith("\n") else "\n\n"
 
 
-class _TextSink:
-    """Bytes for a stream that wants text."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-
-    def write(self, data: bytes) -> None:
-        self.stream.write(data.decode())
-
-
 @contextmanager
-def _byte_sink(target: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Iterator[IO[bytes] | _TextSink]:
-    if isinstance(target, io.TextIOWrapper):
+def _text_writer(
+    target: str | os.PathLike[str] | IO[str] | IO[bytes],
+) -> Iterator[Callable[[str], object]]:
+    """Yield a function that writes text to the target, as UTF-8 if the target takes bytes."""
+    if isinstance(target, (str, os.PathLike)):
+        with open_atomic(target) as stream:
+            yield lambda text: stream.write(text.encode())
+    elif isinstance(target, io.TextIOWrapper):  # bypass its encoding and its translation of line ends
         target.flush()
-        yield target.buffer
+        yield lambda text: target.buffer.write(text.encode())
         target.buffer.flush()
     elif isinstance(target, io.TextIOBase):
-        yield _TextSink(cast("IO[str]", target))
-    elif isinstance(target, (str, os.PathLike)):
-        with written_bytes(target) as stream:
-            yield stream
+        yield target.write
     else:
-        yield cast("IO[bytes]", target)
+        yield lambda text: cast("IO[bytes]", target).write(text.encode())

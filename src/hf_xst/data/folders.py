@@ -1,17 +1,17 @@
-"""From what a user names to the files of each split; splits are named or in UD's file names, never guessed.
+"""Locate the files of treebanks. Splits are named, or part of a UD file name; they are never guessed.
 
-Accepted (with data roots, a code stays a code even where a file is called the same):
+Accepted sources (with data roots, a language code takes precedence over a file of the same name):
 
 - a mapping from split to one or several files;
-- ``train=PATH,dev=PATH``, the same in one string (a split named twice joins its files);
-- a file (CoNLL-U, or JSON lines called ``.jsonl``), whose sentences are the one split ``data``;
-- a folder, read by exactly ``*-ud-(train|dev|test).conllu[.gz]``;
-- the name of a treebank's folder (``UD_French-GSD``), found under the data roots;
-- a language code (``pt``), found under the data roots: the paper's treebanks of that language joined in the
-  paper's order, or for other languages all treebanks whose files begin with the code, sorted by name;
-- ``pt:Bosque+GSD``: these treebanks of a language, joined in this order.
+- ``train=PATH,dev=PATH``, the same as a string (repeating a split concatenates its files);
+- a file (CoNLL-U, or JSON lines with suffix ``.jsonl``), whose single split is called ``data``;
+- a folder with files ``*-ud-(train|dev|test).conllu[.gz]``; other files are ignored;
+- the name of a treebank's folder (``UD_French-GSD``) under the data roots;
+- a language code (``pt``): the paper's treebanks of that language in the paper's order, or for other
+  languages all treebanks whose file names start with the code, sorted by name;
+- ``pt:Bosque+GSD``: these treebanks of a language, in this order.
 
-A treebank's folder may lie under several roots, with other splits under each.
+The folder of a treebank may exist under several roots, with different splits.
 """
 
 from __future__ import annotations
@@ -28,183 +28,17 @@ TreebankSource = PathLike | Mapping[str, PathLike | Sequence[PathLike]]
 
 SPLITS = ("train", "dev", "test")
 _UD_FILE = re.compile(r"(?P<stem>[^.].*)-ud-(?P<split>train|dev|test)\.conllu(\.gz)?")
-# How a treebank may be written: a language's code with names, or files of parts.
-CODE = re.compile(r"(?P<code>[a-z]{2,3})(:(?P<names>[^/\\]+))?")
-ASSIGNMENT = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
-
-
-def treebank_files(
-    source: TreebankSource, *, data_roots: PathLike | Sequence[PathLike] = ()
-) -> SplitFiles | None:
-    """Find the files of each split, or give None where the source names nothing on this machine.
-
-    Args:
-        source: any of the forms above.
-        data_roots: the folder or folders in which treebanks' folders lie.
-
-    Raises:
-        ValueError: the source is ambiguous, or what it names has no files; the message lists what was found.
-        FileNotFoundError: a file or root is missing.
-    """
-    if isinstance(source, Mapping):
-        return _named_files(source)
-    roots = _existing_roots(data_roots)
-    if isinstance(source, str):
-        if roots and (found := CODE.fullmatch(source)):
-            return _language_files(found["code"], found["names"], roots)
-        if source.startswith("UD_") and not Path(source).exists():
-            return _treebank_files(source, roots)
-        if ASSIGNMENT.fullmatch(source) and not Path(source).exists():
-            return _assigned_files(source)
-    path = Path(source)
-    if path.is_dir():
-        return {split: [file] for split, file in _folder_files(path).items()} or _refuse_folder(path)
-    if path.exists():
-        return {"data": [path]}
-    if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".jsonl", ".gz")):
-        raise FileNotFoundError(f"there is no file or folder {path}")
-    return None
-
-
-def canonical_split(name: str) -> str:
-    """The split's name in Universal Dependencies: ``validation`` is ``dev``."""
-    return "dev" if name == "validation" else name
-
-
-def ordered(splits: Iterable[str]) -> list[str]:
-    """Train, dev and test first, other names after them in their own order."""
-    names = list(splits)
-    return [name for name in SPLITS if name in names] + [name for name in names if name not in SPLITS]
-
-
-def _named_files(source: Mapping[str, PathLike | Sequence[PathLike]]) -> SplitFiles:
-    files: SplitFiles = {}
-    for name, paths in source.items():
-        split = canonical_split(name)
-        if split in files:
-            raise ValueError(
-                "found both 'validation' and 'dev', expected one of the two names for the same split"
-            )
-        files[split] = [Path(path) for path in _as_list(paths)]
-        for path in files[split]:
-            if not path.is_file():
-                raise FileNotFoundError(f"split {name}: there is no file {path}")
-    if not all(files.values()) or not files:
-        raise ValueError(
-            "found a split without files, expected at least one file for each split that is named"
-        )
-    return files
-
-
-def _assigned_files(source: str) -> SplitFiles:
-    named: dict[str, list[PathLike]] = {}
-    for part in source.split(","):
-        found = ASSIGNMENT.fullmatch(part)
-        if not found:
-            raise ValueError(f"found {part!r} in {source!r}, expected SPLIT=PATH,SPLIT=PATH,...")
-        named.setdefault(found["split"], []).append(found["path"])
-    return _named_files(named)
-
-
-def _language_files(code: str, names: str | None, roots: Sequence[Path]) -> SplitFiles:
-    here = _treebanks_of(code, roots)
-    if names:
-        wanted = tuple(names.split("+"))
-    elif code in LANGUAGES:
-        wanted = LANGUAGES[code].treebanks
-    else:
-        wanted = tuple(sorted(here))
-    missing = [name for name in wanted if name not in here]
-    if missing or not wanted:
-        raise ValueError(
-            f"language {code}: no files of {' and '.join(missing) or 'any treebank'} under {_listed(roots)}; "
-            f"treebanks of {code} there: {', '.join(sorted(here)) or 'none'}. "
-            f"Add a data root, or name those to use as {code}:NAME+NAME"
-        )
-    joined: SplitFiles = {}
-    for name in wanted:
-        for split, file in _merged(here[name]).items():
-            joined.setdefault(split, []).append(file)
-    return {split: joined[split] for split in ordered(joined)}
-
-
-def _treebanks_of(code: str, roots: Sequence[Path]) -> dict[str, list[Path]]:
-    """The folders of each treebank of a language, by the treebank's name."""
-    found: dict[str, list[Path]] = {}
-    for root in roots:
-        for folder in sorted(root.glob("UD_*-*")):
-            if any(
-                file.name.split("-ud-")[0].split("_")[0] == code for file in _folder_files(folder).values()
-            ):
-                found.setdefault(folder.name.rpartition("-")[2], []).append(folder)
-    return found
-
-
-def _treebank_files(name: str, roots: Sequence[Path]) -> SplitFiles:
-    files = _merged([root / name for root in roots if (root / name).is_dir()])
-    if not files:
-        raise ValueError(f"no files of {name} under {_listed(roots) or 'any data root (none is given)'}")
-    return {split: [files[split]] for split in ordered(files)}
-
-
-def _merged(folders: Sequence[Path]) -> dict[str, Path]:
-    """Merge the splits of one treebank's folders."""
-    merged: dict[str, Path] = {}
-    for folder in folders:
-        for split, file in _folder_files(folder).items():
-            _add_once(merged, split, file)
-    return merged
-
-
-def _folder_files(folder: Path) -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for path in sorted(folder.iterdir() if folder.is_dir() else ()):
-        if found := _UD_FILE.fullmatch(path.name):
-            _add_once(files, found["split"], path)
-    return {split: files[split] for split in ordered(files)}
-
-
-def _add_once(files: dict[str, Path], split: str, file: Path) -> None:
-    if split in files:
-        raise ValueError(
-            f"found split {split} twice, in {files[split]} and in {file}; remove one or name the files"
-        )
-    files[split] = file
-
-
-def _refuse_folder(folder: Path) -> SplitFiles:
-    names = sorted(path.name for path in folder.iterdir())
-    raise ValueError(
-        f"{folder}: found {', '.join(names[:5]) or 'nothing'}{', ...' if len(names) > 5 else ''}, "
-        "expected files called *-ud-train.conllu, *-ud-dev.conllu or *-ud-test.conllu, or the same with .gz; "
-        "files with other names are given by split (train=PATH,test=PATH)"
-    )
-
-
-def _existing_roots(data_roots: PathLike | Sequence[PathLike]) -> list[Path]:
-    roots: dict[Path, Path] = {}
-    for root in map(Path, _as_list(data_roots)):
-        if not root.is_dir():
-            raise FileNotFoundError(f"there is no data root {root}")
-        roots.setdefault(root.resolve(), root)  # a root given twice is one root
-    return list(roots.values())
-
-
-def _as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-
-
-def _listed(paths: Iterable[Path]) -> str:
-    return ", ".join(map(str, paths))
+LANGUAGE_CODE = re.compile(r"(?P<code>[a-z]{2,3})(:(?P<names>[^/\\]+))?")
+SPLIT_FILE = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
 
 
 class Language(NamedTuple):
-    """A language as the experiments know it.
+    """A language of the paper.
 
     Attributes:
-        code: the code that its treebanks' files begin with.
-        name: its name in English, as in the treebanks' folder names.
-        treebanks: the names of the treebanks that are joined, in this order.
+        code: The prefix of its treebanks' file names.
+        name: The English name, as in the names of its treebanks' folders.
+        treebanks: The names of the treebanks to concatenate, in order.
     """
 
     code: str
@@ -239,3 +73,137 @@ LANGUAGES = {
 SOURCES = ("en", "ar", "es", "fr", "de")
 DISTANT = ("fa", "ar", "id", "ko", "tr", "hi", "hr", "he")
 NEARBY = ("bg", "it", "pt", "fr", "es", "no", "da", "sv", "nl", "de")
+
+
+def treebank_files(
+    source: TreebankSource, *, data_roots: PathLike | Sequence[PathLike] = ()
+) -> SplitFiles | None:
+    """Locate the files of each split; return None if the source may only exist on the Hub.
+
+    Args:
+        source: Any of the forms above.
+        data_roots: The folder or folders that contain the folders of treebanks.
+
+    Raises:
+        ValueError: The source is ambiguous or has no files; the message lists the candidates.
+        FileNotFoundError: A file or data root does not exist.
+    """
+    if isinstance(source, Mapping):
+        return _check_files(source)
+    roots = _check_roots(data_roots)
+    if isinstance(source, str):
+        if roots and (match := LANGUAGE_CODE.fullmatch(source)):
+            return _language_files(match["code"], match["names"], roots)
+        if source.startswith("UD_") and not Path(source).exists():
+            files = _merge_folders([root / source for root in roots])
+            if not files:
+                raise ValueError(f"no files of {source} under {_join(roots) or 'any data root (none given)'}")
+            return {split: [file] for split, file in files.items()}
+        if SPLIT_FILE.fullmatch(source) and not Path(source).exists():
+            return _parse_assignments(source)
+    path = Path(source)
+    if path.is_dir():
+        return {split: [file] for split, file in _merge_folders([path]).items()} or _refuse_folder(path)
+    if path.exists():
+        return {"data": [path]}
+    if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".jsonl", ".gz")):
+        raise FileNotFoundError(f"no file or folder {path}")
+    return None
+
+
+def canonical_split(name: str) -> str:
+    """Return the Universal Dependencies name of a split: ``validation`` is ``dev``."""
+    return "dev" if name == "validation" else name
+
+
+def ordered(splits: Iterable[str]) -> list[str]:
+    """Sort splits: train, dev and test first, then the others in their original order."""
+    names = list(splits)
+    return [name for name in SPLITS if name in names] + [name for name in names if name not in SPLITS]
+
+
+def _check_files(source: Mapping[str, PathLike | Sequence[PathLike]]) -> SplitFiles:
+    files: SplitFiles = {}
+    for name, paths in source.items():
+        split = canonical_split(name)
+        if split in files:
+            raise ValueError("found both 'validation' and 'dev', which are the same split; use one of them")
+        files[split] = [Path(path) for path in _as_list(paths)]
+        for path in files[split]:
+            if not path.is_file():
+                raise FileNotFoundError(f"split {name}: no file {path}")
+    if not files or not all(files.values()):
+        raise ValueError("found a split without files, expected at least one file per split")
+    return files
+
+
+def _parse_assignments(source: str) -> SplitFiles:
+    files: dict[str, list[PathLike]] = {}
+    for assignment in source.split(","):
+        match = SPLIT_FILE.fullmatch(assignment)
+        if not match:
+            raise ValueError(f"found {assignment!r} in {source!r}, expected SPLIT=PATH,SPLIT=PATH,...")
+        files.setdefault(match["split"], []).append(match["path"])
+    return _check_files(files)
+
+
+def _language_files(code: str, names: str | None, roots: Sequence[Path]) -> SplitFiles:
+    folders: dict[str, list[Path]] = {}  # by name of the treebank
+    for root in roots:
+        for folder in sorted(root.glob("UD_*-*")):
+            if any(re.split("-ud-|_", file.name)[0] == code for file in _merge_folders([folder]).values()):
+                folders.setdefault(folder.name.rpartition("-")[2], []).append(folder)
+    if names:
+        selected = tuple(names.split("+"))
+    else:
+        selected = LANGUAGES[code].treebanks if code in LANGUAGES else tuple(sorted(folders))
+    missing = [name for name in selected if name not in folders]
+    if missing or not selected:
+        raise ValueError(
+            f"language {code}: no files of {' and '.join(missing) or 'any treebank'} under {_join(roots)}; "
+            f"available treebanks of {code}: {', '.join(sorted(folders)) or 'none'}. "
+            f"Add a data root, or select treebanks as {code}:NAME+NAME"
+        )
+    files: SplitFiles = {}
+    for name in selected:
+        for split, file in _merge_folders(folders[name]).items():
+            files.setdefault(split, []).append(file)
+    return {split: files[split] for split in ordered(files)}
+
+
+def _merge_folders(folders: Sequence[Path]) -> dict[str, Path]:
+    """Return one file per split from all folders of a treebank; missing folders are empty."""
+    files: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if match := _UD_FILE.fullmatch(path.name):
+                if (split := match["split"]) in files:
+                    raise ValueError(f"found split {split} twice, in {files[split]} and in {path}")
+                files[split] = path
+    return {split: files[split] for split in ordered(files)}
+
+
+def _refuse_folder(folder: Path) -> SplitFiles:
+    names = sorted(path.name for path in folder.iterdir())
+    raise ValueError(
+        f"{folder}: found {', '.join(names[:5]) or 'no files'}{', ...' if len(names) > 5 else ''}, "
+        "expected files called *-ud-train.conllu, *-ud-dev.conllu or *-ud-test.conllu, optionally with .gz; "
+        "pass files with other names by split (train=PATH,test=PATH)"
+    )
+
+
+def _check_roots(data_roots: PathLike | Sequence[PathLike]) -> list[Path]:
+    roots: dict[Path, Path] = {}  # without duplicates
+    for root in map(Path, _as_list(data_roots)):
+        if not root.is_dir():
+            raise FileNotFoundError(f"data root {root} does not exist")
+        roots.setdefault(root.resolve(), root)
+    return list(roots.values())
+
+
+def _as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+def _join(paths: Iterable[Path]) -> str:
+    return ", ".join(map(str, paths))

@@ -1,24 +1,30 @@
-"""Sentences as rows of a data set, in the columns of the Hub's Universal Dependencies data set.
+"""Convert sentences to data set rows and back, in the layout of the Hub's Universal Dependencies data set.
 
-Columns hold words only; ranges and empty nodes have columns of their own. Heads are strings, as written.
-XPOS, FEATS, DEPS and MISC are null where the file has an underscore. Comments lose their mark (``# newpar``
-is ``newpar``); those that would not come back the same way are kept whole. ``sent_id`` and ``text`` stand in
-columns, and markers among the comments keep their place.
+The token columns hold words only; multiword ranges and empty nodes have columns of their own. Heads are
+strings, as written. XPOS, FEATS, DEPS and MISC are null where the file has an underscore. Comments lose their
+``# `` prefix, unless they could not be restored from the rest; ``sent_id`` and ``text`` have columns, and
+markers among the comments keep their position.
 
-What does not survive the way there and back: line ends, blank lines, and the order of an empty node and a
-range between the same two words.
+A round trip loses only line ends, blank lines, and the order of an empty node and a range between the same
+two words.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import datasets.config
 from datasets import ClassLabel, Dataset, Features, List, Value
+from datasets.arrow_writer import ArrowWriter
 
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluSentence, line_body
+from hf_xst.files import atomic_path, sha256_of
 
 Row = dict[str, Any]
 
@@ -27,81 +33,101 @@ UPOS_TAGS = (
     "CCONJ", "PROPN", "PRON", "X", "_", "ADV", "INTJ", "VERB", "AUX",
 )  # fmt: skip
 SENT_ID_MARKER, TEXT_MARKER = "__SENT_ID__", "__TEXT__"
-_MARKERS = {"sent_id": SENT_ID_MARKER, "text": TEXT_MARKER}
-_NULLABLE = ("xpos", "feats", "deps", "misc")
-_STRING = Value("string")
-_STRINGS = List(_STRING)
-
+STRINGS = List(Value("string"))
 TREEBANK_FEATURES = Features(
     {
-        "sent_id": _STRING,
-        "text": _STRING,
-        "comments": _STRINGS,
-        "tokens": _STRINGS,
-        "lemmas": _STRINGS,
+        "sent_id": Value("string"),
+        "text": Value("string"),
+        "comments": STRINGS,
+        "tokens": STRINGS,
+        "lemmas": STRINGS,
         "upos": List(ClassLabel(names=list(UPOS_TAGS))),
-        "xpos": _STRINGS,
-        "feats": _STRINGS,
-        "head": _STRINGS,
-        "deprel": _STRINGS,
-        "deps": _STRINGS,
-        "misc": _STRINGS,
-        "mwt": List({"id": _STRING, "form": _STRING, "feats": _STRING, "misc": _STRING}),
-        "empty_nodes": List({name: _STRING for name in COLUMNS}),
+        "xpos": STRINGS,
+        "feats": STRINGS,
+        "head": STRINGS,
+        "deprel": STRINGS,
+        "deps": STRINGS,
+        "misc": STRINGS,
+        "mwt": List({name: Value("string") for name in ("id", "form", "feats", "misc")}),
+        "empty_nodes": List({name: Value("string") for name in COLUMNS}),
     }
 )
 UPOS_INDEX = {tag: index for index, tag in enumerate(UPOS_TAGS)}
-LIST_OF_COLUMN = {"form": "tokens", "lemma": "lemmas"}  # the layout's other lists are called like the column
+_LIST_NAMES = {"form": "tokens", "lemma": "lemmas"}  # other lists are named like the CoNLL-U column
+_NULLABLE = ("xpos", "feats", "deps", "misc")
+_CACHE_VERSION = 1  # increase it if the same file would yield other rows
+_BATCH_SIZE = 1000
 
 
 def sentence_to_row(sentence: ConlluSentence) -> Row:
-    """Give a sentence's row; where it has no ``sent_id``, that column holds its `identifier`.
+    """Convert a sentence to a row; raise ConlluError at an unknown UPOS tag.
 
-    Raises:
-        ConlluError: a UPOS that Universal Dependencies does not know.
+    Without ``sent_id``, that column holds the sentence's `identifier`.
     """
     row: Row = {
         "sent_id": sentence.identifier,
         "text": sentence.text,
-        "comments": _comments_of(sentence),
+        "comments": _comments(sentence),
         "mwt": [],
         "empty_nodes": [],
     }
     for name in COLUMNS[1:]:
-        values: list[Any] = sentence.column(name)
-        row[LIST_OF_COLUMN.get(name, name)] = [_null(v) for v in values] if name in _NULLABLE else values
-    row["upos"] = [_upos_index(sentence, tag) for tag in row["upos"]]
+        values = sentence.column(name)
+        row[_LIST_NAMES.get(name, name)] = list(map(_null, values)) if name in _NULLABLE else values
+    for tag in row["upos"]:
+        if tag not in UPOS_INDEX:
+            raise sentence.error(f"found UPOS {tag!r}, expected one of {' '.join(sorted(UPOS_TAGS))}")
+    row["upos"] = [UPOS_INDEX[tag] for tag in row["upos"]]
     words = set(sentence.word_rows)
     for index, line in enumerate(sentence.lines):
         if index not in words and not line.startswith("#"):
-            _add_other_row(row, line)
+            cells: Row = dict(zip(COLUMNS, line_body(line).split("\t"), strict=True))
+            cells |= {name: _null(cells[name]) for name in ("head", *_NULLABLE)}
+            if "-" in cells["id"]:
+                row["mwt"].append({name: cells[name] for name in ("id", "form", "feats", "misc")})
+            else:
+                row["empty_nodes"].append(cells)
     return row
 
 
 def row_to_sentence(row: Row) -> ConlluSentence:
-    """Give the sentence of a row in the layout above (UPOS as indices)."""
-    lines = [f"{comment}\n" for comment in _comment_lines(row)]
-    ranges = {int(r["id"].partition("-")[0]): r for r in row["mwt"]}
+    """Convert a row in the treebank layout (UPOS as indices) to a sentence."""
+    ranges = {int(cells["id"].partition("-")[0]): cells for cells in row["mwt"]}
     nodes: dict[int, list[Row]] = {}
-    for node in row["empty_nodes"]:
-        nodes.setdefault(int(node["id"].partition(".")[0]), []).append(node)
-    columns = [row[LIST_OF_COLUMN.get(name, name)] for name in COLUMNS[1:]]
+    for cells in row["empty_nodes"]:
+        nodes.setdefault(int(cells["id"].partition(".")[0]), []).append(cells)
+    columns = [row[_LIST_NAMES.get(name, name)] for name in COLUMNS[1:]]
     columns[COLUMNS.index("upos") - 1] = [UPOS_TAGS[index] for index in row["upos"]]
-    lines += [_line([node[name] for name in COLUMNS]) for node in nodes.get(0, [])]
-    words = []
-    for number, cells in enumerate(zip(*columns, strict=True), start=1):
-        if (found := ranges.get(number)) is not None:
-            lines.append(_line([found.get(name) for name in COLUMNS]))
-        words.append(len(lines))
-        lines.append(_line([str(number), *cells]))
-        lines += [_line([node[name] for name in COLUMNS]) for node in nodes.get(number, [])]
-    return ConlluSentence(tuple(lines), tuple(words))
+    lines = [*_comment_lines(row), *(_line(map(cells.get, COLUMNS)) for cells in nodes.get(0, []))]
+    word_rows = []
+    for number, values in enumerate(zip(*columns, strict=True), start=1):
+        if number in ranges:
+            lines.append(_line(map(ranges[number].get, COLUMNS)))
+        word_rows.append(len(lines))
+        lines.append(_line((str(number), *values)))
+        lines += [_line(map(cells.get, COLUMNS)) for cells in nodes.get(number, [])]
+    return ConlluSentence(tuple(lines), tuple(word_rows))
+
+
+def sentences_to_dataset(sentences: Iterable[ConlluSentence]) -> Dataset:
+    """Collect sentences in memory as a data set in the treebank layout."""
+    return rows_to_dataset(map(sentence_to_row, sentences), TREEBANK_FEATURES)
+
+
+def dataset_to_sentences(dataset: Dataset) -> Iterator[ConlluSentence]:
+    """Iterate over a data set in the treebank layout as sentences."""
+    if dataset.features != TREEBANK_FEATURES:
+        raise ValueError(
+            f"found the columns {', '.join(dataset.column_names)}, expected the treebank layout "
+            f"({', '.join(TREEBANK_FEATURES)}); convert the data set with to_treebank_layout"
+        )
+    return map(row_to_sentence, dataset)
 
 
 def rows_to_dataset(rows: Iterable[Row], features: Features) -> Dataset:
-    """Hold rows in memory as a data set with the schema given, so that no rows give the same columns."""
-    held = list(rows)
-    return Dataset.from_dict({name: [row[name] for row in held] for name in features}, features=features)
+    """Collect rows in memory as a data set with an explicit schema, even if there are no rows."""
+    rows = list(rows)
+    return Dataset.from_dict({name: [row[name] for row in rows] for name in features}, features=features)
 
 
 def map_rows(
@@ -113,8 +139,8 @@ def map_rows(
     with_indices: bool = False,
     num_proc: int | None = None,
 ) -> Dataset:
-    """Map rows into another schema, which no rows and any number of processes have too."""
-    if not len(dataset):  # Dataset.map would leave an empty data set its old columns
+    """Map rows to another schema, independent of the number of rows and processes."""
+    if not len(dataset):  # Dataset.map would keep the old columns of an empty data set
         return rows_to_dataset([], features)
     return dataset.map(
         function,
@@ -126,94 +152,83 @@ def map_rows(
     )
 
 
+def cached_dataset(
+    path: str | os.PathLike[str],
+    rows: Callable[[], Iterable[Row]],
+    features: Features,
+    *,
+    kind: str,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Return the rows of a file as a memory-mapped data set, cached by the file's name and content.
+
+    Rows are streamed to the cache, so memory does not grow with the file; a failed build leaves no files.
+
+    Args:
+        path: The file.
+        rows: Reads the file.
+        features: The schema.
+        kind: A subfolder of the cache, one per reader.
+        cache_dir: The cache; defaults to a folder in the cache of `datasets`.
+    """
+    root = Path(datasets.config.HF_DATASETS_CACHE if cache_dir is None else cache_dir)
+    key = f"{_CACHE_VERSION} {Path(path).name} {sha256_of(path)} {features}"
+    cached = root / "hf_xst" / kind / hashlib.sha256(key.encode()).hexdigest()[:32] / "rows.arrow"
+    if not cached.exists():
+        stream = iter(rows())
+        with atomic_path(cached) as temporary, ArrowWriter(features=features, path=str(temporary)) as writer:
+            while batch := list(islice(stream, _BATCH_SIZE)):
+                writer.write_batch({name: [row[name] for row in batch] for name in features})
+            writer.finalize()
+    return Dataset.from_file(str(cached))
+
+
 def tag_names(dataset: Dataset) -> list[str] | None:
-    """The names of the class labels of column ``upos``, or None where tags are strings."""
+    """Return the class names of column ``upos``, or None if its tags are strings."""
     feature = dataset.features["upos"].feature
     return list(feature.names) if isinstance(feature, ClassLabel) else None
 
 
 def tag_name(tag: int | str | None, names: Sequence[str] | None) -> str:
-    """Return the name of a word's tag; what has none (no value, or -1 as a class label) is blank.
-
-    Args:
-        tag: a name, or the index of one.
-        names: those of the class labels, where tags are such.
-    """
+    """Return the name of a tag (a name, or an index into `names`), blank if it is None or negative."""
     if tag is None or (isinstance(tag, int) and tag < 0):
         return BLANK
     return names[tag] if names is not None and isinstance(tag, int) else str(tag)
 
 
-def sentences_to_dataset(sentences: Iterable[ConlluSentence]) -> Dataset:
-    """Hold sentences in memory in the layout above."""
-    return rows_to_dataset(map(sentence_to_row, sentences), TREEBANK_FEATURES)
-
-
-def dataset_to_sentences(dataset: Dataset) -> Iterator[ConlluSentence]:
-    """Give the sentences of a data set in the layout above, ready to be written as CoNLL-U.
-
-    Raises:
-        ValueError: the data set has another layout.
-    """
-    if dataset.features != TREEBANK_FEATURES:
-        raise ValueError(
-            f"found the columns {', '.join(dataset.column_names)}, expected the treebank layout "
-            f"({', '.join(TREEBANK_FEATURES)}); bring the data set into it with to_treebank_layout"
-        )
-    return map(row_to_sentence, dataset)
+def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of the content of all rows."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def _null(value: str) -> str | None:
     return None if value == BLANK else value
 
 
-def _upos_index(sentence: ConlluSentence, tag: str) -> int:
-    if tag not in UPOS_INDEX:
-        raise sentence.error(f"found UPOS {tag!r}, expected one of {' '.join(sorted(UPOS_TAGS))}")
-    return UPOS_INDEX[tag]
-
-
-def _comments_of(sentence: ConlluSentence) -> list[str]:
+def _comments(sentence: ConlluSentence) -> list[str]:
     comments, values = [], {"sent_id": sentence.sent_id, "text": sentence.text}
+    markers = {"sent_id": SENT_ID_MARKER, "text": TEXT_MARKER}
     for line in sentence.comments:
-        key = line.removeprefix("# ").partition(" = ")[0]
-        if values.get(key) is not None and line == f"# {key} = {values[key]}":
-            comments.append(_MARKERS[key])
-            del values[key]
-            continue
         body = line.removeprefix("# ")
-        plain = line.startswith("# ") and body and not body.startswith("#") and body not in _MARKERS.values()
-        comments.append(body if plain else line)
+        key = body.partition(" = ")[0]
+        if values.get(key) is not None and line == f"# {key} = {values[key]}":
+            comments.append(markers[key])
+            del values[key]
+        elif line.startswith("# ") and body and not body.startswith("#") and body not in markers.values():
+            comments.append(body)
+        else:
+            comments.append(line)
     return comments
 
 
 def _comment_lines(row: Row) -> Iterator[str]:
+    markers = {SENT_ID_MARKER: f"sent_id = {row['sent_id']}", TEXT_MARKER: f"text = {row['text']}"}
     for comment in row["comments"]:
-        if comment == SENT_ID_MARKER:
-            yield f"# sent_id = {row['sent_id']}"
-        elif comment == TEXT_MARKER:
-            yield f"# text = {row['text']}"
-        else:
-            yield comment if comment.startswith("#") else f"# {comment}"
+        yield f"{comment}\n" if comment.startswith("#") else f"# {markers.get(comment, comment)}\n"
 
 
-def _add_other_row(row: Row, line: str) -> None:
-    cells: Row = dict(zip(COLUMNS, line_body(line).split("\t"), strict=True))
-    for name in _NULLABLE:
-        cells[name] = _null(cells[name])
-    if "-" in cells["id"]:
-        row["mwt"].append({name: cells[name] for name in ("id", "form", "feats", "misc")})
-    else:
-        row["empty_nodes"].append({**cells, "head": _null(cells["head"])})
-
-
-def _line(cells: Iterable[str | None]) -> str:
-    return "\t".join(BLANK if cell is None else cell for cell in cells) + "\n"
-
-
-def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Identify rows by all that they hold: SHA-256."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
-    return digest.hexdigest()
+def _line(values: Iterable[str | None]) -> str:
+    return "\t".join(BLANK if value is None else value for value in values) + "\n"

@@ -1,22 +1,21 @@
-"""A simple segmentation of running text into sentences and words, by what Unicode says about characters.
+"""Segment running text into sentences and words by Unicode properties, independent of the language.
 
-It knows no language. For a language that needs more (Chinese, Japanese, Thai, ... are written without spaces
-between words, and clitics are split in many treebanks), give a function of your own wherever a `Segmenter` is
-taken.
+For languages that require more (Chinese, Japanese and Thai have no spaces between words; many treebanks split
+clitics), pass another function wherever a `Segmenter` is accepted.
 
 Words:
-    - White space ends a word, U+200B (zero-width space) too.
-    - Letters, digits and combining marks hold together, also across an apostrophe, hyphen, full stop, middle
+    - White space and U+200B (zero-width space) end a word.
+    - Letters, digits and combining marks form a word, also across an apostrophe, hyphen, full stop, middle
       dot, underscore, ``@`` or ``&`` between two of them, and across a comma, colon or slash between two
       digits: *don't*, *e-mail*, *3.14*, *10:30*.
     - A full stop belongs to an abbreviation of single letters: *U.S.*; a web or mail address is one word.
-    - Any other character is a word; a run of one and the same, such as an ellipsis, is one word.
+    - Any other character is a word; a run of one character, such as an ellipsis, is one word.
 Sentences:
     - A blank line ends a sentence; any other line break is a space.
-    - So does a mark such as ``. ! ? … ؟ । 。`` with closing quotes and brackets behind it, if white space
-      follows (after full-width marks it need not) and then no lower-case letter.
-    - A full stop does not end one before a number, nor after a single capital letter, a number of at most two
-      digits, or an abbreviation of single letters.
+    - A mark such as ``. ! ? … ؟ । 。`` with any closing quotes and brackets ends a sentence if white space
+      follows (optional after full-width marks) and then no lower-case letter.
+    - A full stop does not end a sentence before a number, nor after a single capital letter, a number of at
+      most two digits, or an abbreviation of single letters.
 """
 
 from __future__ import annotations
@@ -29,145 +28,139 @@ from typing import NamedTuple
 from hf_xst.data.sentence import BLANK, ConlluSentence
 
 Segmenter = Callable[[str], Iterable[Sequence[str]]]
-"""Takes a paragraph of text, gives its sentences as lists of words."""
+"""Maps a paragraph of text to its sentences, as lists of words."""
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _AFTER_ADDRESS = ".,;:!?)]}'\"»”’"
 _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
-# Runs on one letter a character, its kind, see `_kind`.
+# Matches strings of one letter per character, its class (see `_character_class`).
 _WORD = re.compile(r"[LDMJ]+(?:(?:[-'.](?=[LD])|(?<=D),(?=D))[LDMJ]+)*|RR?|P(?:M|JP)+|[^ ]")
-_SPECIAL = {
-    letter: kind
-    for letters, kind in (("'’＇׳״", "'"), ("-‐‑·_‿@&", "-"), (",:/٫٬", ","), (".", "."))
-    for letter in letters
+_JOINING = {
+    character: name
+    for characters, name in (("'’＇׳״", "'"), ("-‐‑·_‿@&", "-"), (",:/٫٬", ","), (".", "."))
+    for character in characters
 }
-_SPACES = "\u200b\ufeff"
+_ZERO_WIDTH_SPACES = "\u200b\ufeff"
 _WIDE_ENDS = frozenset("。！？｡︒﹖﹗")
 _ENDS = frozenset(".!?…؟۔।॥։።፧‼‽⁇⁈⁉") | _WIDE_ENDS
 _CLOSING = frozenset("\"'”’»")
 
 
-class _Word(NamedTuple):
-    """A word's place in its text."""
+class _Span(NamedTuple):
+    """The position of a word in its text."""
 
     start: int
     end: int
 
 
 def segment(text: str) -> list[list[str]]:
-    """Cut a paragraph into sentences and words; see the module."""
+    """Segment a paragraph into sentences and words (see the module)."""
     return [[text[word.start : word.end] for word in sentence] for sentence in _sentences(text)]
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Cut text at its blank lines; what holds nothing but white space is left out."""
-    for part in _BLANK_LINE.split(text.replace("\r\n", "\n")):
-        if part.strip():
-            yield part
+    """Split text at blank lines, skipping paragraphs of white space."""
+    for paragraph in _BLANK_LINE.split(text.replace("\r\n", "\n")):
+        if paragraph.strip():
+            yield paragraph
 
 
 def paragraph_sentences(paragraph: str, segmenter: Segmenter = segment) -> Iterator[ConlluSentence]:
-    """Give a paragraph's sentences, with their text and what was written without a space.
+    """Segment a paragraph into CoNLL-U sentences.
 
-    The text is kept as a comment and in ``SpaceAfter=No`` as far as the segmenter's words are found in it.
+    The original text becomes a comment and ``SpaceAfter=No``, as far as the segmenter's words occur in it.
 
     Args:
-        paragraph: running text.
-        segmenter: cuts it up.
+        paragraph: Running text.
+        segmenter: The segmentation function.
 
     Raises:
-        ValueError: a sentence without words, or a word that CoNLL-U cannot hold.
+        ValueError: A sentence without words, or a word that CoNLL-U cannot hold.
     """
-    place: int | None = 0
+    position: int | None = 0
     for words in segmenter(paragraph):
-        bare = ConlluSentence.from_words(words)
-        found = None if place is None else _aligned(words, paragraph, place)
-        if found is None:
-            place, text = None, " ".join(words)
+        sentence = ConlluSentence.from_words(words)
+        spans = None if position is None else _align(words, paragraph, position)
+        if spans is None:
+            position, text = None, " ".join(words)
         else:
-            place, text = found[-1].end, paragraph[found[0].start : found[-1].end]
-            following = [*(word.start for word in found[1:]), _next_word(paragraph, place)]
-            bare = bare.replaced({"misc": list(map(_spacing, found, following))})
-        yield bare.commented([f"# text = {' '.join(text.split())}"])
+            position, text = spans[-1].end, paragraph[spans[0].start : spans[-1].end]
+            following = [*(span.start for span in spans[1:]), _skip_spaces(paragraph, position)]
+            misc = ["SpaceAfter=No" if s.end == n else BLANK for s, n in zip(spans, following, strict=True)]
+            sentence = sentence.with_columns({"misc": misc})
+        yield sentence.with_comments([f"# text = {' '.join(text.split())}"])
 
 
-def _spacing(word: _Word, following: int) -> str:
-    return "SpaceAfter=No" if word.end == following else BLANK
-
-
-def _aligned(words: Sequence[str], text: str, place: int) -> list[_Word] | None:
-    """Find words in the text, nothing but white space between them; None if they are not there."""
-    found = []
+def _align(words: Sequence[str], text: str, position: int) -> list[_Span] | None:
+    """Locate consecutive words separated by white space only; None if they do not occur."""
+    spans = []
     for word in words:
-        start = _next_word(text, place)
+        start = _skip_spaces(text, position)
         if not text.startswith(word, start):
             return None
-        place = start + len(word)
-        found.append(_Word(start, place))
-    return found
+        position = start + len(word)
+        spans.append(_Span(start, position))
+    return spans
 
 
-def _next_word(text: str, place: int) -> int:
-    """Return the next place that is no white space; one beyond the end where there is none.
-
-    What follows the end is another paragraph, so the end counts as white space.
-    """
-    while place < len(text) and _KINDS[ord(text[place])] == " ":
-        place += 1
-    return place if place < len(text) else len(text) + 1
+def _skip_spaces(text: str, position: int) -> int:
+    """Return the next position without white space; the end of the text counts as white space."""
+    while position < len(text) and _CLASSES[ord(text[position])] == " ":
+        position += 1
+    return position if position < len(text) else len(text) + 1
 
 
-def _kind(letter: str) -> str:
-    """Say what a character is to words: L letter, D digit, M mark, J joiner, R half a flag, P other."""
-    if letter in _SPECIAL:
-        return _SPECIAL[letter]
-    category = unicodedata.category(letter)
-    if letter.isspace() or letter in _SPACES or category in ("Cc", "Zl", "Zp", "Zs"):
+def _character_class(character: str) -> str:
+    """Return L (letter), D (digit), M (mark), J (joiner), R (half a flag), a joining class, P or a space."""
+    if character in _JOINING:
+        return _JOINING[character]
+    category = unicodedata.category(character)
+    if character.isspace() or character in _ZERO_WIDTH_SPACES or category in ("Cc", "Zl", "Zp", "Zs"):
         return " "
-    if "\U0001f1e6" <= letter <= "\U0001f1ff":
+    if "\U0001f1e6" <= character <= "\U0001f1ff":
         return "R"
-    if category[0] == "M" or "\U0001f3fb" <= letter <= "\U0001f3ff":  # skin tones are marks of an emoji
+    if category[0] == "M" or "\U0001f3fb" <= character <= "\U0001f3ff":  # skin tones modify an emoji
         return "M"
     if category == "Cf":
         return "J"
     return {"L": "L", "N": "D", "C": "L"}.get(category[0], "P")
 
 
-class _Kinds(dict[int, str]):
-    """The kinds of characters by code point, for `str.translate`; found out when they are first met."""
+class _ClassTable(dict[int, str]):
+    """The classes of characters by code point, for `str.translate`, computed on first use."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = kind = _kind(chr(code))
-        return kind
+        self[code] = name = _character_class(chr(code))
+        return name
 
 
-_KINDS = _Kinds()  # a cache of a pure function
+_CLASSES = _ClassTable()  # a cache of a pure function
 
 
-def _words(text: str) -> Iterator[_Word]:
-    kinds = text.translate(_KINDS)
-    addresses = {found.start(): len(found[0].rstrip(_AFTER_ADDRESS)) for found in _ADDRESS.finditer(text)}
-    place = 0
-    while found := _WORD.search(kinds, place):
-        start, place = found.span()
+def _words(text: str) -> Iterator[_Span]:
+    classes = text.translate(_CLASSES)
+    addresses = {m.start(): len(m[0].rstrip(_AFTER_ADDRESS)) for m in _ADDRESS.finditer(text)}
+    position = 0
+    while match := _WORD.search(classes, position):
+        start, position = match.span()
         if start in addresses:
-            place = start + addresses[start]
-        elif kinds[start] in "LDMJR":
-            if text.startswith(".", place) and _ABBREVIATION.fullmatch(text, start, place):
-                place += 1
-        elif place == start + 1:
-            while text.startswith(text[start], place):
-                place += 1
-        yield _Word(start, place)
+            position = start + addresses[start]
+        elif classes[start] in "LDMJR":
+            if text.startswith(".", position) and _ABBREVIATION.fullmatch(text, start, position):
+                position += 1
+        elif position == start + 1:
+            while text.startswith(text[start], position):
+                position += 1
+        yield _Span(start, position)
 
 
-def _sentences(text: str) -> Iterator[list[_Word]]:
+def _sentences(text: str) -> Iterator[list[_Span]]:
     words = list(_words(text))
     begin = 0
-    for place, word in enumerate(words):
-        if text[word.start] in _ENDS and place >= begin and _may_end(text, words, place):
-            stop = _after_closing(text, words, place + 1)
+    for index, word in enumerate(words):
+        if text[word.start] in _ENDS and index >= begin and _may_end(text, words, index):
+            stop = _skip_closing(text, words, index + 1)
             if stop == len(words) or _may_begin(text, words, stop):
                 yield words[begin:stop]
                 begin = stop
@@ -175,30 +168,29 @@ def _sentences(text: str) -> Iterator[list[_Word]]:
         yield words[begin:]
 
 
-def _may_end(text: str, words: Sequence[_Word], place: int) -> bool:
-    """Say whether a mark may end a sentence, by what stands before it."""
-    start, end = words[place]
-    if text[start:end] != "." or place == 0 or words[place - 1].end != start:
+def _may_end(text: str, words: Sequence[_Span], index: int) -> bool:
+    """Return whether a mark may end a sentence, judging by the preceding word."""
+    start, end = words[index]
+    if text[start:end] != "." or index == 0 or words[index - 1].end != start:
         return True
-    before = text[words[place - 1].start : start]
+    before = text[words[index - 1].start : start]
     is_initial = len(before) == 1 and before.isupper()
     return not (is_initial or (before.isdigit() and len(before) <= 2))
 
 
-def _after_closing(text: str, words: Sequence[_Word], place: int) -> int:
-    """Pass over marks that end or close something and are written without a space."""
-    while place < len(words) and words[place].start == words[place - 1].end:
-        first = text[words[place].start]
-        closes = first in _CLOSING or unicodedata.category(first) in ("Pe", "Pf")
-        if not (closes or first in _ENDS):
+def _skip_closing(text: str, words: Sequence[_Span], index: int) -> int:
+    """Skip end marks and closing marks that follow without a space."""
+    while index < len(words) and words[index].start == words[index - 1].end:
+        first = text[words[index].start]
+        if not (first in _CLOSING or first in _ENDS or unicodedata.category(first) in ("Pe", "Pf")):
             break
-        place += 1
-    return place
+        index += 1
+    return index
 
 
-def _may_begin(text: str, words: Sequence[_Word], place: int) -> bool:
-    """Say whether a sentence may begin with a word, given that one may end before it."""
-    before, word = words[place - 1], words[place]
+def _may_begin(text: str, words: Sequence[_Span], index: int) -> bool:
+    """Return whether a sentence may begin at a word that follows a possible end."""
+    before, word = words[index - 1], words[index]
     has_gap = word.start > before.end or text[before.end - 1] in _WIDE_ENDS
     first, is_stop = text[word.start], text[before.start : before.end] == "."
     return has_gap and not first.islower() and not (is_stop and first.isdigit())

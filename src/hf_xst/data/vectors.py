@@ -1,9 +1,8 @@
-"""Word vectors in the text format of word2vec and fastText (``.vec``, ``.txt``), plain or gzipped.
+"""Read word vectors in the text format of word2vec and fastText (``.vec``, ``.txt``), plain or gzipped.
 
-A row is a word and D numbers. It is split at U+0020 only and from the right, so a word may hold any
-space-like character, plain spaces too. A first line ``COUNT D`` is a header if the row after it has at least
-D numbers at its end to which it can refer; without a header the first row says D. Spaces at the end of a row
-(fastText writes one) do not count.
+A row is a word and D numbers, split from the right at U+0020 only, so a word may contain any spaces. A first
+line ``COUNT D`` is a header if the next row ends in D numbers; otherwise the first row determines D. Trailing
+spaces (fastText writes one) are ignored.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_xst.data.streams import InputError, decoded, numbered_bytes
+from hf_xst.data.streams import InputError, decode_line, numbered_bytes
 from hf_xst.data.words import lookup_forms
 from hf_xst.files import sha256_of
 
 _LOGGER = logging.getLogger(__name__)
-_ROWS_AT_ONCE = 8192
+_BLOCK_SIZE = 8192
 FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,7 +34,7 @@ NumberedLine = tuple[int, bytes]
 
 
 class VectorError(InputError):
-    """A file that is no text file of word vectors."""
+    """A malformed text file of word vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +42,11 @@ class WordVectors:
     """Words and their vectors.
 
     Attributes:
-        words: distinct words in file order, exactly as the file spells them.
+        words: Distinct words in file order, exactly as written.
         matrix: float32, (V, D).
-        name: name of the vector space.
-        sha256: hash of the file's bytes.
-        duplicates: rows left out because their word came before.
+        name: Name of the vector space.
+        sha256: Hash of the file's bytes.
+        duplicates: Number of rows ignored because their word occurred before.
     """
 
     words: list[str]
@@ -58,16 +57,16 @@ class WordVectors:
 
     @property
     def dimension(self) -> int:
-        """Numbers a word."""
+        """The number of dimensions D."""
         return int(self.matrix.shape[1])
 
 
 class VectorBlock(NamedTuple):
-    """Some rows of a file.
+    """Consecutive rows of a file.
 
     Attributes:
-        words: n words, as the file spells them.
-        numbers: the n rows without their words, as the file writes them.
+        words: n words, as written.
+        numbers: The n rows without their words, as written.
         matrix: float32, (n, D).
     """
 
@@ -77,20 +76,20 @@ class VectorBlock(NamedTuple):
 
 
 class VectorStream:
-    """The rows of a file, some thousand at a time; beside those only the words kept are in memory.
+    """The rows of a file in blocks; only the words stay in memory.
 
     Args:
-        path: the file.
-        limit: look at the first so many rows only.
-        words: keep only rows of exactly these words.
+        path: The file.
+        limit: Maximum number of rows to read.
+        words: Keep only rows of exactly these words.
 
     Attributes:
-        width: numbers a row, once a pass has begun.
-        rows: rows seen by the last pass.
-        duplicates: rows left out by the last pass because their word came before.
+        width: Number of dimensions, once a pass has begun.
+        rows: Rows read by the last pass.
+        duplicates: Rows ignored by the last pass because their word occurred before.
 
     Raises:
-        ValueError: a negative limit.
+        ValueError: A negative limit.
     """
 
     def __init__(
@@ -105,27 +104,29 @@ class VectorStream:
         self.path = os.fspath(path)
         self.width = self.rows = self.duplicates = 0
         self._limit = limit
-        self._wanted = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
+        self._words = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
 
     def count(self) -> int:
-        """Go through the file and return how many rows `blocks` gives; numbers are not read.
+        """Return the number of rows that `blocks` yields, without parsing numbers.
 
         Raises:
-            VectorError: no rows, or a row that is too short, with file and line.
+            VectorError: No rows, or a row that is too short.
         """
-        return sum(1 for _ in self._kept())
+        return sum(1 for _ in self._kept_rows())
 
     def blocks(self) -> Iterator[VectorBlock]:
-        """Give the rows in file order; each call is a pass of its own.
+        """Yield the rows in file order; each call reads the file again.
 
         Raises:
-            VectorError: no rows, a row of the wrong width, or something that is no finite number, with file
-                and line.
+            VectorError: No rows, a row of the wrong width, or a value that is not a finite number; the
+                message gives file and line.
         """
         pending: list[tuple[int, str, str]] = []
-        for number, word, values in self._kept():
-            pending.append((number, decoded(word, number, self.path, VectorError), values.decode("latin-1")))
-            if len(pending) == _ROWS_AT_ONCE:
+        for number, word, values in self._kept_rows():
+            pending.append(
+                (number, decode_line(word, number, self.path, VectorError), values.decode("latin-1"))
+            )
+            if len(pending) == _BLOCK_SIZE:
                 yield self._block(pending)
                 pending.clear()
         if pending:
@@ -135,17 +136,17 @@ class VectorStream:
                 "%s: the header announces %s rows, the file has %s", self.path, self._announced, self.rows
             )
 
-    def _kept(self) -> Iterator[tuple[int, bytes, bytes]]:
+    def _kept_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
         self.rows = self.duplicates = 0
-        known: set[bytes] = set()
-        self._announced, self.width, rows = _opened(_content(self.path), self.path)
-        for number, line in itertools.islice(rows, self._limit):
+        seen: set[bytes] = set()
+        self._announced, self.width, lines = _open_rows(self.path)
+        for number, line in itertools.islice(lines, self._limit):
             self.rows += 1
             word, values = self._split(number, line)
-            if word in known:
+            if word in seen:
                 self.duplicates += 1
-            elif self._wanted is None or word in self._wanted:
-                known.add(word)
+            elif self._words is None or word in self._words:
+                seen.add(word)
                 yield number, word, values
 
     def _split(self, number: int, line: bytes) -> tuple[bytes, bytes]:
@@ -168,17 +169,14 @@ class VectorStream:
         except ValueError:
             matrix = np.full((len(numbers), self.width), np.nan, np.float32)
         if not np.isfinite(matrix).all():
-            raise self._no_number(pending)
+            for number, _, values in pending:
+                for field in values.split(" "):
+                    if not _is_float32(field):
+                        raise VectorError(
+                            f"found {field!r}, expected a finite number", path=self.path, line=number
+                        )
+            raise VectorError("found a value that is not a number", path=self.path, line=pending[0][0])
         return VectorBlock([word for _, word, _ in pending], numbers, matrix)
-
-    def _no_number(self, pending: list[tuple[int, str, str]]) -> VectorError:
-        for number, _, values in pending:
-            for field in values.split(" "):
-                if not _is_float32(field):
-                    return VectorError(
-                        f"found {field!r}, expected a finite number", path=self.path, line=number
-                    )
-        return VectorError("found something that is no number", path=self.path, line=pending[0][0])
 
 
 def read_vectors(
@@ -188,29 +186,29 @@ def read_vectors(
     vocabulary: Collection[str] | None = None,
     name: str | None = None,
 ) -> WordVectors:
-    """Read word vectors; memory is needed for the rows kept, not for the file.
+    """Read word vectors; memory grows with the rows kept, not with the file.
 
     Args:
-        path: the file.
-        limit: look at the first so many rows only (such files begin with the commonest words).
-        vocabulary: keep only rows that one of these words may be looked up under
+        path: The file.
+        limit: Maximum number of rows to read (such files start with the most frequent words).
+        vocabulary: Keep only rows that the lookup of one of these words may return
             (`hf_xst.data.words.lookup_forms`).
-        name: name of the vector space, by default the file's, see `space_of`.
+        name: Name of the vector space; defaults to `space_of` the path.
 
     Raises:
-        VectorError: no rows, a row of the wrong width, or something that is no finite number, with file and
-            line.
-        ValueError: a negative limit.
+        VectorError: No rows, a row of the wrong width, or a value that is not a finite number; the message
+            gives file and line.
+        ValueError: A negative limit.
     """
     stream = VectorStream(path, limit=limit, words=None if vocabulary is None else all_forms(vocabulary))
     words: list[str] = []
-    blocks: list[NDArray[np.float32]] = []
+    matrices: list[NDArray[np.float32]] = []
     for block in stream.blocks():
         words += block.words
-        blocks.append(block.matrix)
+        matrices.append(block.matrix)
     return WordVectors(
         words=words,
-        matrix=np.concatenate([np.empty((0, stream.width), np.float32), *blocks]),
+        matrix=np.concatenate([np.empty((0, stream.width), np.float32), *matrices]),
         name=name if name is not None else space_of(path),
         sha256=sha256_of(path),
         duplicates=stream.duplicates,
@@ -218,66 +216,60 @@ def read_vectors(
 
 
 def all_forms(vocabulary: Iterable[str]) -> set[str]:
-    """Return all forms that some words may be looked up under."""
+    """Return the lookup forms of all words."""
     return {form for word in vocabulary for form in lookup_forms(word)}
 
 
 def space_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of the vector space that a file's name tells: all up to its first dot.
+    """Return the name of a file's vector space: the file name up to its first dot.
 
-    Files as fastText calls them (`cc.de.300.vec`, `wiki.de.vec`) have a space for each language, and are
-    named with it, unless their name tells of an alignment (`wiki.de.align.vec`).
+    fastText files (`cc.de.300.vec`, `wiki.de.vec`) have one space per language, named with the language,
+    unless the file name says that they are aligned (`wiki.de.align.vec`).
     """
-    first, *others = Path(path).name.split(".")
-    apart = first in FASTTEXT and len(others) > 1 and not {"align", "aligned", "multi"} & set(others)
-    return f"{first}.{others[0]}" if apart else first
+    name, *others = Path(path).name.split(".")
+    per_language = name in FASTTEXT and len(others) > 1 and not {"align", "aligned", "multi"} & set(others)
+    return f"{name}.{others[0]}" if per_language else name
 
 
-def file_in(space: str) -> str:
-    """Return how a file of a space may be called, see `space_of`."""
+def example_file_name(space: str) -> str:
+    """Return a file name that `space_of` maps to this space."""
     return f"{space}.LANGUAGE.align.vec" if space in FASTTEXT else f"{space}.LANGUAGE.vec"
 
 
-def _content(path: str | os.PathLike[str]) -> Iterator[NumberedLine]:
+def _open_rows(path: str) -> tuple[int | None, int, Iterator[NumberedLine]]:
+    """Interpret the first two lines; return the announced number of rows, the width, and all rows."""
+    lines = _nonempty_lines(path)
+    first = list(itertools.islice(lines, 2))
+    texts = [line.rstrip(b" \r\n") for _, line in first]
+    header = _HEADER.fullmatch(texts[0]) if texts else None
+    if not texts or (header and len(texts) == 1):
+        raise VectorError("found no rows, expected a word and its numbers on each line", path=path)
+    if header:
+        width = int(header[2])
+        fields = texts[1].rsplit(b" ", width)[1:] if width else []
+        if fields and len(fields) == width and all(_is_float32(field.decode("latin-1")) for field in fields):
+            return int(header[1]), width, itertools.chain(first[1:], lines)
+        spaces = texts[1].count(b" ")
+        if spaces != 1:
+            raise VectorError(
+                f"found {spaces} numbers after a header that announces {width}", path=path, line=first[1][0]
+            )
+    width = texts[0].count(b" ")
+    if not width:
+        raise VectorError(
+            "found a row without numbers, expected a word and its numbers separated by spaces",
+            path=path,
+            line=first[0][0],
+        )
+    return None, width, itertools.chain(first, lines)
+
+
+def _nonempty_lines(path: str) -> Iterator[NumberedLine]:
     for number, line in numbered_bytes(path, VectorError):
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if line.strip(b"\r\n"):
             yield number, line
-
-
-def _opened(
-    rows: Iterator[NumberedLine], path: str | os.PathLike[str]
-) -> tuple[int | None, int, Iterator[NumberedLine]]:
-    """Look at the first two lines; give the announced number of rows, the width, and all rows."""
-    start = list(itertools.islice(rows, 2))
-    lines = [line.rstrip(b" \r\n") for _, line in start]
-    header = _HEADER.fullmatch(lines[0]) if lines else None
-    if not lines or (header and len(lines) == 1):
-        raise VectorError("found no rows, expected a word and its numbers on each line", path=os.fspath(path))
-    if header:
-        width = int(header[2])
-        if width and _ends_in_numbers(lines[1], width):
-            return int(header[1]), width, itertools.chain(start[1:], rows)
-        if lines[1].count(b" ") != 1:
-            raise VectorError(
-                f"found {lines[1].count(b' ')} numbers after a header that announces {width}",
-                path=os.fspath(path),
-                line=start[1][0],
-            )
-    width = lines[0].count(b" ")
-    if not width:
-        raise VectorError(
-            "found a row without numbers, expected a word and its numbers separated by spaces",
-            path=os.fspath(path),
-            line=start[0][0],
-        )
-    return None, width, itertools.chain(start, rows)
-
-
-def _ends_in_numbers(line: bytes, width: int) -> bool:
-    fields = line.rsplit(b" ", width)[1:]
-    return len(fields) == width and all(_is_float32(field.decode("latin-1")) for field in fields)
 
 
 def _is_float32(field: str) -> bool:

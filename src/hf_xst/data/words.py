@@ -1,4 +1,4 @@
-"""The word table: which row of the vectors a word has, saved as one JSON file."""
+"""Map words to rows of word vectors."""
 
 from __future__ import annotations
 
@@ -18,45 +18,42 @@ _DIGIT = re.compile(r"\d")
 
 
 def lookup_forms(word: str) -> tuple[str, ...]:
-    """The forms a word is sought under: exact, lower-cased, digits as 0, lower-cased and digits as 0.
-
-    Then the same with letters and accents composed, and decomposed: files of one language write either.
-    """
+    """Return the forms to look up: exact, lower-cased, digits as 0, both; then all in NFC and NFD."""
     lowered = word.lower()
     forms = (word, lowered, _DIGIT.sub("0", word), _DIGIT.sub("0", lowered))
     if word.isascii():
         return tuple(dict.fromkeys(forms))
-    others = (unicodedata.normalize(way, form) for way in ("NFC", "NFD") for form in forms)
-    return tuple(dict.fromkeys((*forms, *others)))
+    normalized = (unicodedata.normalize(way, form) for way in ("NFC", "NFD") for form in forms)
+    return tuple(dict.fromkeys((*forms, *normalized)))
 
 
 class WordTable:
-    """Words in a fixed order, with indices 0 for padding, 1 for the unknown word, and 2 on for special words.
+    """Words in a fixed order. Index 0 is padding, 1 the unknown word, and special words follow from 2.
 
-    Special words (a root symbol, sentence boundaries) have indices of their own that no word of a text ever
-    gets: a text may well hold ``<root>``, which is then an ordinary word or unknown.
+    Words of a text never get the index of a special word (a root symbol, sentence boundaries): a literal
+    ``<root>`` in a text is an ordinary word or unknown.
 
     Args:
-        words: ordinary words, in the order of their vectors.
-        specials: special words, which come before them.
+        words: Ordinary words, in the order of their vectors.
+        specials: Special words, which precede them.
 
     Raises:
-        ValueError: a word or a special word is there twice.
+        ValueError: A duplicate word or special word.
     """
 
     def __init__(self, words: Iterable[str], specials: Sequence[str] = ()) -> None:
         self.words = tuple(words)
         self.specials = tuple(specials)
         self.first_word = _RESERVED + len(self.specials)
-        self._index = _indexed(self.words, self.first_word, "word")
-        self._special = _indexed(self.specials, _RESERVED, "special word")
+        self._index = _index(self.words, self.first_word, "word")
+        self._special = _index(self.specials, _RESERVED, "special word")
 
     def __len__(self) -> int:
-        """Number of indices, the reserved ones included: rows of an embedding matrix."""
+        """The number of indices including the reserved ones: the rows of an embedding matrix."""
         return self.first_word + len(self.words)
 
     def lookup(self, word: str) -> int:
-        """The index of a text's word: of the first of its `lookup_forms` there is, else `UNKNOWN`."""
+        """Return the index of the first known form of a word (`lookup_forms`), or `UNKNOWN`."""
         index = self._index.get(word)
         if index is not None:
             return index
@@ -66,23 +63,17 @@ class WordTable:
         return UNKNOWN
 
     def lookup_many(self, words: Iterable[str]) -> list[int]:
-        """The index of each word."""
+        """Return the index of each word."""
         return [self.lookup(word) for word in words]
 
     def special(self, name: str) -> int:
-        """The index of a special word.
-
-        Raises:
-            KeyError: there is no such special word.
-        """
+        """Return the index of a special word; raise KeyError if it does not exist."""
         if name not in self._special:
-            raise KeyError(
-                f"found special word {name!r}, expected one of {', '.join(self.specials) or 'none at all'}"
-            )
+            raise KeyError(f"found special word {name!r}, expected one of {', '.join(self.specials)}")
         return self._special[name]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table as JSON, whole or not at all."""
+        """Write the table as JSON, atomically."""
         content = {"format_version": _FORMAT_VERSION, "specials": self.specials, "words": self.words}
         write_text(path, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
@@ -91,28 +82,25 @@ class WordTable:
         """Read a table.
 
         Raises:
-            ValueError: the file is no word table, or one of another format version.
+            ValueError: The file is not a word table of this format version.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as problem:
-            raise ValueError(f"{path}: found no JSON in UTF-8 ({problem}), expected a word table") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: not JSON in UTF-8 ({error}), expected a word table") from None
         version = content.get("format_version") if isinstance(content, dict) else None
         if version != _FORMAT_VERSION:
-            raise ValueError(
-                f"{path}: found format version {version!r}, expected a word table of {_FORMAT_VERSION}"
-            )
+            raise ValueError(f"{path}: found format version {version!r}, expected {_FORMAT_VERSION}")
         for name in ("specials", "words"):
             values = content.get(name)
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-                raise ValueError(f"{path}: found {name} that are no list of strings")
+                raise ValueError(f"{path}: {name} is not a list of strings")
         return cls(content["words"], content["specials"])
 
 
-def _indexed(words: Sequence[str], start: int, kind: str) -> dict[str, int]:
-    index: dict[str, int] = {}
-    for place, word in enumerate(words, start=start):
-        if word in index:
-            raise ValueError(f"found {kind} {word!r} twice, expected each once")
-        index[word] = place
+def _index(words: Sequence[str], start: int, kind: str) -> dict[str, int]:
+    index = {word: number for number, word in enumerate(words, start=start)}
+    if len(index) < len(words):
+        duplicate = next(word for number, word in enumerate(words, start=start) if index[word] != number)
+        raise ValueError(f"duplicate {kind} {duplicate!r}")
     return index

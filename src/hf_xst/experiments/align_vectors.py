@@ -30,7 +30,7 @@ from hf_xst.data.alignment_files import (
     write_matrix,
     write_vectors,
 )
-from hf_xst.data.vectors import VectorStream, all_forms, file_in, space_of
+from hf_xst.data.vectors import VectorStream, all_forms, example_file_name, space_of
 from hf_xst.files import sha256_of, write_text
 
 # A matrix further from orthogonal than this is told of: rounding to six digits stays far below.
@@ -210,7 +210,7 @@ def _warn(arguments: AlignVectorsArguments, learned: int, width: int) -> None:
     if expected != found:
         say(
             f"the result is called the space {found!r}, {arguments.into} is {expected!r}: models of one "
-            f"refuse vectors of the other; call the result {file_in(expected)} for those models",
+            f"refuse vectors of the other; call the result {example_file_name(expected)} for those models",
             "yellow",
         )
 

@@ -119,7 +119,7 @@ class Backend:
         chart = ChartView(
             reading.space, reading.names, found.kept, sentence.words, tags, gold, best, found.pooled
         )
-        written = sentence.replaced(({} if tags is None else {"upos": tags}) | best)
+        written = sentence.with_columns(({} if tags is None else {"upos": tags}) | best)
         return Answer(
             _table(reading, found.pooled, gold, "The pool", found),
             chart.drawing()._repr_html_(),

@@ -1,4 +1,4 @@
-"""Unlabelled text in all its forms gives one layout."""
+"""Test the formats of unlabelled text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {"a.txt": TEXT, "a.jsonl": JSONL + "\n\n", "a.conllu": CONLLU}
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("zipped", [False, True])
-def test_every_format_gives_the_same_words(write, name, zipped):
+def test_all_formats_yield_the_same_words(write, name, zipped):
     content = FILES[name].encode()
     path = write(f"{name}.gz" if zipped else name, gzip.compress(content) if zipped else content)
     data = read_unlabelled(path)
@@ -43,88 +43,66 @@ def test_every_format_gives_the_same_words(write, name, zipped):
     tags = {"a.txt": ["_", "_"], "a.jsonl": ["NUM", "NUM"], "a.conllu": ["X", "X"]}[name]
     assert data["upos"][0] == tags
     assert [len(t) for t in data["upos"]] == [2, 3]
-    stream = read_unlabelled(io.BytesIO(content), format=path.name.split(".")[1].replace("txt", "text"))
-    assert stream["words"][:] == WORDS
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_streamed_sentences_can_be_written(write, name):
+    format = path.name.split(".")[1].replace("txt", "text")
+    assert read_unlabelled(io.BytesIO(content), format=format)["words"][:] == WORDS
     out = io.StringIO()
-    write_conllu(iterate_unlabelled(write(name, FILES[name])), out)
-    again = list(read_conllu(io.StringIO(out.getvalue())))
-    assert [s.words for s in again] == WORDS
-
-
-def test_streaming_is_lazy(write):
-    sentences = iterate_unlabelled(write("a.jsonl", '{"words": ["a"]}\nno json\n'))
-    assert next(sentences).words == ["a"]
-    with pytest.raises(TextError, match=r"a.jsonl:2: found no JSON"):
-        next(sentences)
+    write_conllu(iterate_unlabelled(path), out)
+    assert [s.words for s in read_conllu(io.StringIO(out.getvalue()))] == WORDS
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("[1]", r"found \[1\], expected an object with 'words' or 'tokens'"),
+        ('{"text": "a b"}', "expected an object with 'words'"),
+        ('{"words": ["a", 1]}', r"found words \['a', 1\], expected a list of strings"),
+        ('{"words": "ab"}', "found words 'ab'"),
+        ('{"words": ["a"], "upos": [1]}', r"found upos \[1\]"),
+        ('{"words": ["a"], "upos": ["X", "Y"]}', "found 2 values for upos, expected 1"),
+        ('{"words": []}', "at least one word"),
+        ('{"words": ["a\\nb"]}', "without tabs and line breaks"),
         ('{"words": ["a"], "sent_id": "x\\ny"}', "sent_id, expected text without tabs and line breaks"),
-        ('{"words": ["\\ud800"]}', "for form, of which half a character cannot be written"),
-        ("[" * 100_000, "found no JSON"),
+        ('{"words": ["\\ud800"]}', "for form, which contains half of a surrogate pair"),
+        ("{", "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
     ],
 )
-def test_json_that_no_conllu_can_hold_is_refused_where_it_stands(write, line, message):
+def test_json_errors_give_file_and_line(write, line, message):
     sentences = iterate_unlabelled(write("a.jsonl", f'{{"words": ["a"]}}\n{line}\n'))
-    assert next(sentences).words == ["a"]
+    assert next(sentences).words == ["a"]  # reading is lazy
     with pytest.raises(TextError, match=rf"(?s)a\.jsonl:2: .*{message}"):
         next(sentences)
 
 
-def test_edited_text_is_read_anew(write, tmp_path):
+def test_edited_file_is_read_again(write, tmp_path):
     assert read_unlabelled(write("a.txt", "a b"), cache_dir=tmp_path / "c")["words"][:] == [["a", "b"]]
     assert read_unlabelled(write("a.txt", "c"), cache_dir=tmp_path / "c")["words"][:] == [["c"]]
     assert len(read_unlabelled(write("e.txt", "\n \n"))) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", "fine\n1\tw\t_", r"a.txt:2: found '1\\tw\\t_' for form.*say format='conllu'"),
-        ("a.jsonl", "[1]", r"a.jsonl:1: found \[1\], expected an object with 'words' or 'tokens'"),
-        ("a.jsonl", '{"text": "a b"}', "expected an object with 'words'"),
-        (
-            "a.jsonl",
-            '\n{"words": ["a", 1]}',
-            r"a.jsonl:2: found words \['a', 1\], expected a list of strings",
-        ),
-        ("a.jsonl", '{"words": "ab"}', "found words 'ab'"),
-        ("a.jsonl", '{"words": ["a"], "upos": [1]}', r"found upos \[1\]"),
-        ("a.jsonl", '{"words": ["a"], "upos": ["X", "Y"]}', "found 2 values for upos, expected 1"),
-        ("a.jsonl", '{"words": []}', "at least one word"),
-        ("a.jsonl", '{"words": ["a\\nb"]}', "without tabs and line breaks"),
-        ("a.doc", "a b", "found suffix '.doc', expected one of .conllu, .txt, .jsonl"),
-    ],
-)
-def test_errors_name_file_and_line(write, name, content, message):
-    with pytest.raises(TextError, match=message):
-        read_unlabelled(write(name, content))
-
-
-def test_formats_can_be_said(write):
+def test_formats(write):
     path = write("a.odd", "a b")
     assert read_unlabelled(path, format="text")["words"][:] == [["a", "b"]]
     with pytest.raises(TextError, match="found format 'word'"):
         iterate_unlabelled(path, format="word")
-    with pytest.raises(TextError, match="found suffix ''"):
-        iterate_unlabelled(io.StringIO("a"))
+    for source, suffix in ((io.StringIO("a"), ""), (path, ".odd")):
+        with pytest.raises(
+            TextError, match=f"found suffix '{suffix}', expected one of .conllu, .txt, .jsonl"
+        ):
+            iterate_unlabelled(source)
+    with pytest.raises(TextError, match=r"t.txt:2: found a tab.*pass format='conllu'"):
+        list(iterate_unlabelled(write("t.txt", "fine\n1\tw\t_")))
     with pytest.raises(ConlluError, match="found 1 columns"):
         read_unlabelled(path, format="conllu")
-    with pytest.raises(ValueError, match="found column 'x'"):
+    with pytest.raises(ValueError, match="column 'x' applies to data sets only"):
         read_unlabelled(path, column="x")
 
 
-def test_columns_of_data_sets():
+def test_column_of_a_data_set():
     data = Dataset.from_dict({"toks": [["a", "b"], [], ["c"]], "n": [1, 2, 3]})
-    found = read_unlabelled(data, column="toks")
-    assert found.features == prepared_features(gold=False)
-    assert found[:] == {
+    result = read_unlabelled(data, column="toks")
+    assert result.features == prepared_features(gold=False)
+    assert result[:] == {
         "sent_id": ["sentence:1", "sentence:3"],
         "words": [["a", "b"], ["c"]],
         "upos": [["_", "_"], ["_"]],
@@ -133,12 +111,12 @@ def test_columns_of_data_sets():
     assert read_unlabelled(named)[:] == {"sent_id": ["s"], "words": [["a"]], "upos": [["X"]]}
     with pytest.raises(ValueError, match="expected a list of strings called words or tokens"):
         read_unlabelled(data)
-    with pytest.raises(ValueError, match="text must be split into words first"):
+    with pytest.raises(ValueError, match="split text into words first"):
         read_unlabelled(Dataset.from_dict({"text": ["a b"]}), column="text")
 
 
 @pytest.mark.parametrize("name", ["p06_heads_blank", "p06_heads_stale"])
-def test_field_cases_of_heads_that_must_not_matter(shared, name):
+def test_field_case_p06_heads_are_ignored(shared, name):
     data = read_unlabelled(shared("fieldcases", "files", f"{name}.conllu"))
     assert data["sent_id"][:] == ["p06-tr", "p06-ar"]
     assert [len(words) for words in data["words"]] == [5, 4]

@@ -1,4 +1,4 @@
-"""The word table: the order of look-up, special words out of reach, and one JSON file."""
+"""Test the word table: lookup, special words and its JSON file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.data import PADDING, UNKNOWN, WordTable, lookup_forms
+from hf_xst.data import WordTable
+from hf_xst.data.words import PADDING, UNKNOWN, lookup_forms
 
 
 def test_indices():
@@ -20,7 +21,7 @@ def test_indices():
 
 
 @pytest.mark.parametrize(
-    ("words", "word", "found"),
+    ("words", "word", "expected"),
     [
         (["A1", "a1", "A0", "a0"], "A1", "A1"),
         (["a1", "A0", "a0"], "A1", "a1"),
@@ -29,34 +30,31 @@ def test_indices():
         (["0000"], "٣٣٣٣", "0000"),
     ],
 )
-def test_the_order_of_look_up(words, word, found):
+def test_order_of_lookup_forms(words, word, expected):
     table = WordTable(words)
-    assert table.words[table.lookup(word) - table.first_word] == found
-
-
-def test_forms():
+    assert table.words[table.lookup(word) - table.first_word] == expected
     assert lookup_forms("Ab12") == ("Ab12", "ab12", "Ab00", "ab00")
     assert lookup_forms("ab") == ("ab",)
 
 
-@pytest.mark.parametrize("way", ["NFC", "NFD"])
-def test_accents_are_found_composed_and_decomposed(way):
-    word = unicodedata.normalize(way, "Ọjọ́")
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_are_found_composed_and_decomposed(form):
+    word = unicodedata.normalize(form, "Ọjọ́")
     for other in ("NFC", "NFD"):
         table = WordTable(["x", unicodedata.normalize(other, "ọjọ́")])
         assert table.lookup(word) == table.first_word + 1
 
 
-def test_text_never_reaches_special_words():
+def test_text_never_matches_special_words():
     assert WordTable(["a"], specials=["<root>"]).lookup("<root>") == UNKNOWN
     table = WordTable(["a", "<root>"], specials=["<root>"])
     assert (table.special("<root>"), table.lookup("<root>")) == (2, 4)
 
 
-def test_misuse_is_said():
-    with pytest.raises(ValueError, match="found word 'a' twice"):
+def test_invalid_arguments_are_rejected():
+    with pytest.raises(ValueError, match="duplicate word 'a'"):
         WordTable(["a", "b", "a"])
-    with pytest.raises(ValueError, match="found special word 's' twice"):
+    with pytest.raises(ValueError, match="duplicate special word 's'"):
         WordTable([], ["s", "s"])
     with pytest.raises(KeyError, match="found special word 'x', expected one of s"):
         WordTable([], ["s"]).special("x")
@@ -66,31 +64,28 @@ def test_misuse_is_said():
     st.lists(st.text(st.characters(blacklist_categories=("Cs",))), unique=True),
     st.sampled_from([[], ["<root>"]]),
 )
-def test_saved_and_loaded_is_the_same(tmp_path_factory, words, specials):
+def test_save_and_load(tmp_path_factory, words, specials):
     path = tmp_path_factory.mktemp("w") / "words.json"
     table = WordTable(words, specials)
     table.save(path)
-    again = WordTable.load(path)
-    assert (again.words, again.specials, len(again)) == (table.words, table.specials, len(table))
-    assert again.lookup_many(words) == list(range(table.first_word, len(table)))
+    loaded = WordTable.load(path)
+    assert (loaded.words, loaded.specials, len(loaded)) == (table.words, table.specials, len(table))
+    assert loaded.lookup_many(words) == list(range(table.first_word, len(table)))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("no", "found no JSON"),
+        ("no", "not JSON in UTF-8"),
         ("[]", "found format version None"),
-        (json.dumps({"format_version": 9}), "found format version 9, expected a word table of 1"),
-        (
-            json.dumps({"format_version": 1, "specials": [], "words": "ab"}),
-            "words that are no list of strings",
-        ),
+        (json.dumps({"format_version": 9}), "found format version 9, expected 1"),
+        (json.dumps({"format_version": 1, "specials": [], "words": "ab"}), "words is not a list of strings"),
         (
             json.dumps({"format_version": 1, "specials": [1], "words": []}),
-            "specials that are no list of strings",
+            "specials is not a list of strings",
         ),
     ],
 )
-def test_files_that_are_no_tables(write, content, message):
+def test_malformed_files_are_rejected(write, content, message):
     with pytest.raises(ValueError, match=message):
         WordTable.load(write("t.json", content))
