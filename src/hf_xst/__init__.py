@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hf_xst import models as models  # registers the models
-from hf_xst.hub import pipelines as pipelines  # registers the pipelines
+from hf_xst.inference import pipelines as pipelines  # registers the pipelines
 
 if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.charts import chart_loss as chart_loss
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.models import CrfTagger as CrfTagger
     from hf_xst.models import CrfTaggerConfig as CrfTaggerConfig
     from hf_xst.sources.pool import SourcePool as SourcePool
-    from hf_xst.sources.pool import load_model as load_model
+    from hf_xst.sources.loading import load_model as load_model
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
     from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
@@ -65,7 +65,7 @@ _HOMES = {
     "SourcePool": "sources.pool",
     "SupervisedTrainer": "training.supervised",
     "load_charts": "charts.dataset",
-    "load_model": "sources.pool",
+    "load_model": "sources.loading",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",
     "push_model": "hub.publish",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
 from hf_xst.charts import log_opinion_pool, pool, pooled_chart, stacked_log_marginals
-from hf_xst.charts.pooling import normalised_weights, possible_candidates, unsupported_groups
+from hf_xst.charts.chart import SourceDistributions
+from hf_xst.charts.pooling import normalised_weights, unsupported_groups
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 law = settings(deadline=None, max_examples=40)
@@ -184,7 +185,7 @@ def test_other_bad_input_is_refused():
         log_opinion_pool(logs(P, Q), floor=-0.1)
     with pytest.raises(ValueError, match="NaN"):
         log_opinion_pool(logs(P, [math.nan, 0.5, 0.5]))
-    with pytest.raises(ValueError, match="bring them to one alphabet"):
+    with pytest.raises(ValueError, match="map them to one label set"):
         stacked_log_marginals(
             [IndependentGroups(torch.zeros(1, 2, 3)), IndependentGroups(torch.zeros(1, 2, 4))]
         )
@@ -202,7 +203,7 @@ def test_a_floor_gives_nothing_to_what_the_scores_of_all_sources_exclude():
         scores = 400 * torch.randn(2, 3, 4, 4, generator=generator)  # many a probability is zero as a number
         scores[..., 1, 2] = -torch.inf
         sources.append(LinearChainCRF(scores))
-    possible = possible_candidates(sources)
+    possible = SourceDistributions(sources).valid
     excluded = sources[0].group_view(torch.ones_like(sources[0].scores, dtype=torch.bool)) & ~possible
     assert bool(excluded.any())
     marginals = stacked_log_marginals(sources)

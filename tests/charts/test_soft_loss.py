@@ -111,5 +111,5 @@ def test_narrowing_keeps_what_a_smaller_sigma_would_have_kept(seed, sigma):
 
 def test_charts_without_log_probabilities_are_named():
     row = {**to_ragged(torch.ones(1, 2, dtype=torch.bool), 1), "sent_id": "s7"}
-    with pytest.raises(ValueError, match=r"sentence s7: .*--keep_log_probs"):
+    with pytest.raises(ValueError, match=r"sentence s7: .*--keep-log-probs"):
         stored_log_probs([row])

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
 import hf_xst_cli
 from helpers.pictures import arcs, of_class
 from helpers.small_models import charts, gold, model_of
+from hf_xst.charts import ChartSettings
+from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands import show as showing
 from hf_xst.commands.show import ShowArguments, row_view, sentence_drawing, show
 from hf_xst.data import ConlluSentence
@@ -41,14 +44,14 @@ def test_text_of_all_sentences(file, capsys):
 
 
 @pytest.mark.parametrize("choice", [{"index": [2]}, {"sent_id": ["two"]}, {"index": [2], "sent_id": ["two"]}])
-def test_one_sentence_as_a_picture(file, tmp_path, choice):
+def test_one_sentence_as_svg(file, tmp_path, choice):
     target = tmp_path / "two.svg"
     show(ShowArguments(input=file, output=str(target), **choice))
     drawn = arcs(target.read_text(encoding="utf-8"))
     assert [(arc.head, arc.dependent, arc.colour) for arc in drawn] == [(2, 1, "#0072B2"), (0, 2, "#E69F00")]
 
 
-def test_a_page_of_pictures(file, tmp_path):
+def test_html_page(file, tmp_path):
     target = tmp_path / "page.html"
     show(ShowArguments(input=file, output=str(target)))
     page = target.read_text(encoding="utf-8")
@@ -56,7 +59,7 @@ def test_a_page_of_pictures(file, tmp_path):
     assert '<div style="overflow-x:auto;max-width:100%" dir="rtl">' in page
 
 
-def test_the_flag_of_the_file_may_be_left_out(file, capsys, monkeypatch):
+def test_input_flag_is_optional(file, capsys, monkeypatch):
     assert hf_xst_cli.main(["show", file, "--index", "1"]) == 0
     first = capsys.readouterr().out
     assert hf_xst_cli.main(["show", "--input", file, "--sent-id", "one"]) == 0
@@ -71,24 +74,27 @@ def test_the_flag_of_the_file_may_be_left_out(file, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "give either a CoNLL-U file"),
-        ({"input": "a", "charts": "b"}, "give either a CoNLL-U file"),
+        ({}, "pass either a CoNLL-U file"),
+        ({"input": "a", "charts": "b"}, "pass either a CoNLL-U file"),
         ({"index": [3, 1]}, r"some.conllu has no sentence number 3 \(numbers count from 1\)"),
         ({"sent_id": ["three"]}, "some.conllu has no sentence three"),
-        ({"output": "x.png"}, r"--output x\.png: found \.png, expected \.txt, \.svg, \.html, \.htm; or say"),
+        (
+            {"output": "x.png"},
+            r"--output x\.png: found \.png, expected \.txt, \.svg, \.html, \.htm; ",
+        ),
     ],
 )
-def test_wrong_questions(file, settings, message):
+def test_invalid_arguments_are_rejected(file, settings, message):
     given = settings if "input" in settings or not settings else {"input": file} | settings
     with pytest.raises(ValueError, match=message):
         show(ShowArguments(**given))
 
 
-def test_the_input_is_not_drawn_over(file, tmp_path):
+def test_input_is_not_overwritten(file, tmp_path):
     with pytest.raises(ValueError, match="would overwrite an input file"):
         show(ShowArguments(input=file, index=[1], format="text", output=str(tmp_path / "." / "some.conllu")))
     assert (tmp_path / "some.conllu").read_text(encoding="utf-8") == FILE
-    with pytest.raises(ValueError, match="is a folder; if it holds charts, say --charts"):
+    with pytest.raises(ValueError, match="is a folder; for a folder of charts: --charts"):
         show(ShowArguments(input=str(tmp_path)))
 
 
@@ -101,18 +107,21 @@ def test_the_input_is_not_drawn_over(file, tmp_path):
         ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "ArcProb=high"]}, "word 'b' has no number ArcProb"),
     ],
 )
-def test_sentences_that_cannot_be_drawn_are_named(columns, message):
+def test_messages_name_the_sentence(columns, message):
     sentence = ConlluSentence.from_words(["a", "b"], sent_id="some", columns=columns)
     with pytest.raises(ConlluError, match=f"sentence some: .*{message}"):
         sentence_drawing(sentence)
+
+
+def info_of(model):
+    return ChartInfo(model.config.model_type, model.names, [], ChartSettings(), "en")
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
     rows = gold((3, 4), seed=3)
     made, model = charts(kind, rows), model_of(kind)
-    provenance = {"names": model.names, "model_type": model.config.model_type}
-    monkeypatch.setattr(showing, "load_charts", lambda path, revision: (made, provenance))
+    monkeypatch.setattr(showing, "load_charts", lambda path: (made, info_of(model)))
     annotated = tmp_path / "gold.conllu"
     row = rows[1]
     columns = {"upos": row["upos"], "head": [str(head) for head in row["head"]], "deprel": row["deprel"]}
@@ -124,8 +133,9 @@ def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
     show(ShowArguments(charts="charts"))
     assert capsys.readouterr().out.count("\n# s") + 1 == 2  # all of them
     if kind == "tagger":
-        provenance["label_settings"] = {"column": "ner_tags"}
-        with pytest.raises(ValueError, match="the charts are of ner_tags, which --gold cannot show"):
+        info = replace(info_of(model), label_settings={"column": "ner_tags"})
+        monkeypatch.setattr(showing, "load_charts", lambda path: (made, info))
+        with pytest.raises(ValueError, match="the charts are of ner_tags, which --gold does not support"):
             show(ShowArguments(charts="charts", index=[2], gold=str(annotated)))
     with pytest.raises(ValueError, match="holds 2 charts; --index goes from 1 to 2"):
         show(ShowArguments(charts="charts", index=[3]))
@@ -134,10 +144,10 @@ def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
-def test_a_chart_holds_what_its_row_says(kind):
+def test_view_holds_the_candidates_of_its_row(kind):
     (row,) = charts(kind, gold((3,), seed=1))
     model = model_of(kind)
-    view = row_view(row, {"names": model.names, "model_type": model.config.model_type})
+    view = row_view(row, info_of(model))
     kept = {(group, candidate) for group, candidate in view.kept.nonzero().tolist()}
     groups = range(len(row["offsets"]) - 1)
     stored = {(g, c) for g in groups for c in row["candidates"][row["offsets"][g] : row["offsets"][g + 1]]}
@@ -146,7 +156,7 @@ def test_a_chart_holds_what_its_row_says(kind):
     assert of_class(view.drawing().svg, "caption")
 
 
-def test_charts_of_other_models_are_refused():
+def test_charts_of_other_models_are_rejected():
     (row,) = charts("parser", gold((3,)))
     with pytest.raises(ValueError, match="cannot draw charts of some_model"):
-        row_view(row, {"names": ["a"], "model_type": "some_model"})
+        row_view(row, ChartInfo("some_model", ["a"], [], ChartSettings(), "en"))

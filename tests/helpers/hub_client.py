@@ -1,7 +1,6 @@
-"""A process that speaks to a loopback Hub: it reads calls as JSON lines and answers each with a JSON line.
+"""Run calls of the Hub client in a separate process: JSON lines in, a JSON line of results each out.
 
-The client reads its endpoint when it is first imported, so it needs a process of its own; one serves many
-tests.
+huggingface_hub reads its endpoint when it is first imported, so it requires a separate process.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ def call(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @call
 def command(words: list[str]) -> Answer:
-    """Run `hf-xst`, give its status and what it told."""
+    """Run `hf-xst`; return its status, standard error and console output."""
     import hf_xst_cli
     from hf_xst.console import console
 
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told), console.capture() as shown:
+    error = io.StringIO()
+    with contextlib.redirect_stderr(error), console.capture() as output:
         status = hf_xst_cli.main(words)
-    return {"status": status, "told": told.getvalue(), "shown": shown.get()}
+    return {"status": status, "error": error.getvalue(), "output": output.get()}
 
 
 @call
 def digest(model: str, revision: str | None = None) -> str:
-    """Load a model by its id and tell what its weights are."""
-    from hf_xst.sources.pool import load_model, weights_digest
+    """Load a model and return the digest of its weights."""
+    from hf_xst.sources.loading import load_model, weights_digest
 
     return weights_digest(load_model(model, revision))
 
 
 @call
 def load(model: str, **options: Any) -> str:
-    """Load by Auto class; tell the class."""
+    """Load a model by AutoModel and return the name of its class."""
     from transformers import AutoModel
 
     return type(AutoModel.from_pretrained(model, **options)).__name__
@@ -65,7 +64,7 @@ def push_model(folder: str, repository: str, **options: Any) -> str:
 
 @call
 def push_pipeline(folder: str, tagger: str, repository: str, saved: str | None = None) -> list[str]:
-    """Push a pipeline of a parser and its tagger, at once or while it is saved; tell what loading gives."""
+    """Push a pipeline of a parser and its tagger, or save it with `push_to_hub`; return its classes."""
     from transformers import pipeline
 
     import hf_xst  # noqa: F401 - registers the pipelines
@@ -81,7 +80,7 @@ def push_pipeline(folder: str, tagger: str, repository: str, saved: str | None =
 
 @call
 def push_trainer(folder: str, output: str, repository: str) -> list[str]:
-    """Train nothing, save all that a Trainer saves, push."""
+    """Train one epoch with `push_to_hub`; return the local files."""
     from transformers import AutoModel, TrainingArguments
 
     from helpers.small_models import gold
@@ -116,13 +115,13 @@ def push_charts(folder: str, repository: str, **options: Any) -> str:
 def charts(repository: str, revision: str | None = None) -> Answer:
     from hf_xst import load_charts
 
-    rows, provenance = load_charts(repository, revision)
-    return {"rows": rows.to_list(), "names": provenance["names"]}
+    rows, info = load_charts(repository, revision)
+    return {"rows": rows.to_list(), "names": info.names}
 
 
 @call
 def dataset(repository: str) -> Answer:
-    """Load a data set as anybody would."""
+    """Load a data set by `datasets` alone."""
     from datasets import load_dataset
 
     rows = load_dataset(repository, split="train")
@@ -131,18 +130,18 @@ def dataset(repository: str) -> Answer:
 
 @call
 def annotate(task: str, model: str, words: list[str], **options: Any) -> Answer:
-    """Run a pipeline made by id."""
+    """Run a pipeline by the id of its model."""
     from transformers import pipeline
 
     import hf_xst  # noqa: F401 - registers the pipelines
 
-    found: Answer = pipeline(task, model=model, **options)(words)
-    return found
+    annotation: Answer = pipeline(task, model=model, **options)(words)
+    return annotation
 
 
 @call
-def impatient() -> None:
-    """Wait for nothing between attempts."""
+def skip_waiting() -> None:
+    """Do not wait between attempts."""
     time.sleep = lambda seconds: None
 
 

@@ -1,4 +1,4 @@
-"""The real client in a process of its own, asked from tests."""
+"""Call the Hub client in a separate process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 
 class HubError(Exception):
-    """What the client's process raised: the class's name and the message."""
+    """An exception of the client's process: class, message and traceback."""
 
 
 class Client:
-    """The client in a process of its own, see `hub_client.py`."""
+    """A separate process with a Hub client; see `hub_client.py`."""
 
     def __init__(self, url: str, home: Path, **environment: str) -> None:
         settings = {
@@ -56,11 +56,16 @@ class Client:
     def command(self, *words: object, **environment: str) -> Any:
         return self("command", environment, words=[str(word) for word in words])
 
+    def succeeds(self, *words: object, **environment: str) -> None:
+        """Run a command that must succeed."""
+        done = self.command(*words, **environment)
+        assert done["status"] == 0, done
+
     def fails(self, *words: object, **environment: str) -> str:
-        """Run a command that must end with one line of error; give that line."""
+        """Run a command that must fail with one line of error, and return the line."""
         done = self.command(*words, **environment)
         assert done["status"] == 1, done
-        line = done["told"].removesuffix("\n")
+        line = done["error"].removesuffix("\n")
         assert line.startswith("hf-xst ")
         assert "\n" not in line
         return str(line)

@@ -12,8 +12,8 @@ from test_charts_oracle import SPACES, entries, sources_of
 
 from helpers.categorical import IndependentGroups
 from hf_xst.charts import log_opinion_pool, stacked_log_marginals
-from hf_xst.sources.divergence import TERMS, DistanceTotals, split_distance
-from hf_xst.sources.opinions import floored
+from hf_xst.charts.pooling import floored
+from hf_xst.sources.analysis import TERMS, DistanceTotals, split_distance
 
 law = settings(deadline=None, max_examples=60)
 

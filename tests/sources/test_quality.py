@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_charts_oracle import SPACES, entries, mask_of
 
 from helpers.categorical import IndependentGroups
-from hf_xst.sources.quality import QualityTotals, compare, median_log, size_text
+from hf_xst.sources.analysis import QualityTotals, compare, median_log, size_text
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 law = settings(deadline=None, max_examples=40)

@@ -1,25 +1,164 @@
-"""Charts: the candidates that stay allowed (Kurniawan et al. 2021, equations 3 to 6)."""
+"""Make charts: the candidates that stay allowed (Kurniawan et al. 2021, equations 3 to 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from hf_xst.charts.pooling import log_opinion_pool, possible_candidates, stacked_log_marginals
+from hf_xst.charts.pooling import linear_opinion_pool, log_opinion_pool, stacked_log_marginals
 from hf_xst.structures.base import Structure
+
+Rule = Literal["pool", "union", "linear"]
+FLOOR = 1e-9  # the published one
+SIGMA = 0.95
+
+
+@dataclass(frozen=True)
+class ChartSettings:
+    """Settings of charts.
+
+    Args:
+        rule: `"pool"` (logarithmic opinion pool), `"linear"` (linear opinion pool) or `"union"` (PPTX).
+        sigma: probability mass kept in each group.
+        floor: added to each marginal probability before the logarithm.
+        weights: a weight per source name; uniform by default.
+        keep_log_probs: store the pooled log-probabilities of the kept candidates.
+        temperature: each source's scores are divided by it before its marginals are computed.
+
+    Raises:
+        ValueError: the rule is unknown, or sigma, floor or temperature is out of range.
+    """
+
+    rule: Rule = "pool"
+    sigma: float = SIGMA
+    floor: float = FLOOR
+    weights: Mapping[str, float] | None = None
+    keep_log_probs: bool = False
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.rule not in get_args(Rule):
+            raise ValueError(f"rule is {self.rule!r}; expected one of {', '.join(get_args(Rule))}")
+        if not 0 < self.sigma <= 1:
+            raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
+        if not 0 <= self.floor < 1:
+            raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
+        if not self.temperature > 0:
+            raise ValueError(f"temperature is {self.temperature}; expected a positive number")
+
+
+@dataclass(frozen=True)
+class SourceDistributions:
+    """The distributions of S sources over the structures of B sentences, and what follows from them.
+
+    Args:
+        sources: distributions over one space.
+    """
+
+    sources: Sequence[Structure]
+    _kept: dict[float, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def log_marginals(self) -> Tensor:
+        """(S, B, G, C), -inf where the probability is zero."""
+        return stacked_log_marginals(self.sources)
+
+    @cached_property
+    def best(self) -> Tensor:
+        """(S, B, G), each source's best candidates, -1 if there are none."""
+        return torch.stack([source.best_candidates() for source in self.sources])
+
+    @cached_property
+    def valid(self) -> Tensor:
+        """Bool (B, G, C), the candidates that any source considers possible.
+
+        A floor is added to these only: it stands for a probability too small to be told from zero. Candidates
+        that no structure contains must get none.
+        """
+        return torch.stack([source.possible for source in self.sources]).any(0)
+
+    def softened(self, temperature: float) -> SourceDistributions:
+        """Divide all scores by a temperature."""
+        if temperature == 1:
+            return self
+        return SourceDistributions(
+            [source.with_scores(source.scores / temperature) for source in self.sources]
+        )
+
+    def kept(self, sigma: float) -> Tensor:
+        """Threshold each source alone: bool (S, B, G, C)."""
+        if sigma not in self._kept:
+            self._kept[sigma] = torch.stack(
+                [threshold(each, sigma, self.valid) for each in self.log_marginals]
+            )
+        return self._kept[sigma]
+
+    def pooled(self, rule: Rule, weights: Tensor | Sequence[float] | None, floor: float) -> Tensor:
+        """Return the log-probabilities of the linear pool, for other rules of the logarithmic: (B, G, C)."""
+        if rule == "linear":
+            return linear_opinion_pool(self.log_marginals, weights, valid=self.valid)
+        return log_opinion_pool(self.log_marginals, weights, floor, valid=self.valid)
+
+    def with_pooled(self, pooled: Tensor) -> Structure:
+        """Return the distribution whose scores are pooled log-probabilities (B, G, C): the ensemble."""
+        first = self.sources[0]
+        return first.with_scores(first.part_view(pooled))
+
+
+class Chart(NamedTuple):
+    """A chart of B sentences.
+
+    `kept` (B, G, C) marks the likeliest candidates, `allowed` (B, G, C) adds the best structure of each
+    source, `pooled` (B, G, C) holds the pooled log-probabilities, or None if the rule did not require them.
+    """
+
+    kept: Tensor
+    allowed: Tensor
+    pooled: Tensor | None
+
+
+def make_chart(
+    sources: SourceDistributions,
+    settings: ChartSettings,
+    weights: Tensor | Sequence[float] | None = None,
+    *,
+    with_pool: bool = False,
+) -> Chart:
+    """Make the chart of each sentence. Every chart of the package comes from here.
+
+    Args:
+        sources: the distributions; the temperature must already be applied.
+        settings: rule, sigma and floor; the weights by name do not count here.
+        weights: of the pool, (S,), uniform by default; a source of weight 0 still adds its best structure.
+        with_pool: also return the pooled log-probabilities for the union.
+    """
+    pooled = None
+    if with_pool or settings.rule != "union":
+        pooled = sources.pooled(settings.rule, weights, settings.floor)
+    if settings.rule == "union" or pooled is None:
+        kept = sources.kept(settings.sigma).any(0)
+    else:
+        kept = threshold(pooled, settings.sigma, sources.valid)
+    allowed = kept
+    for candidates in sources.best:
+        allowed = allowed | candidates_mask(candidates, kept)
+    return Chart(kept, allowed, pooled)
 
 
 def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:
     """Keep the fewest candidates of each group, likeliest first, whose probabilities sum to sigma or more.
 
-    Candidates of probability zero are not needed for the sum; a group that has valid candidates keeps at
+    Candidates of probability zero are never required for the sum; a group that has valid candidates keeps at
     least one. Ties go to the lower index.
 
     Args:
         log_probs: (B, G, C).
-        sigma: the mass to be covered, in (0, 1].
+        sigma: the mass to cover, in (0, 1].
         valid: bool (B, G, C), candidates that may be kept.
 
     Returns:
@@ -38,46 +177,20 @@ def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:
     order = keys.sort(dim=-1, descending=True, stable=True).indices
     sorted_probs = masked.gather(-1, order).exp()
     before = sorted_probs.cumsum(-1) - sorted_probs
-    needed = (before < sigma) & (sorted_probs > 0)
-    needed[..., 0] = True
-    return torch.zeros_like(valid).scatter(-1, order, needed) & valid
+    required = (before < sigma) & (sorted_probs > 0)
+    required[..., 0] = True
+    return torch.zeros_like(valid).scatter(-1, order, required) & valid
+
+
+def candidates_mask(candidates: Tensor, like: Tensor) -> Tensor:
+    """Mark one candidate per group: indices (B, G), -1 for none, as bool in the shape of `like`."""
+    mask = torch.zeros_like(like, dtype=torch.bool)
+    return mask.scatter(-1, candidates.clamp(min=0)[..., None], (candidates >= 0)[..., None])
 
 
 def best_mask(source: Structure) -> Tensor:
     """Mark the candidates of a distribution's best structure: bool (B, G, C)."""
     return candidates_mask(source.best_candidates(), source.valid)
-
-
-def candidates_mask(candidates: Tensor, like: Tensor) -> Tensor:
-    """Mark one candidate a group: (B, G) of indices, -1 for none, gives bool in the shape of `like`."""
-    mask = torch.zeros_like(like, dtype=torch.bool)
-    return mask.scatter(-1, candidates.clamp(min=0)[..., None], (candidates >= 0)[..., None])
-
-
-def kept_by_sources(log_marginals: Tensor, sigma: float, valid: Tensor) -> Tensor:
-    """Threshold each source alone: bool (S, B, G, C).
-
-    Args:
-        log_marginals: (S, B, G, C).
-        sigma: the mass that each source keeps.
-        valid: bool (B, G, C), candidates that may be kept.
-
-    Raises:
-        ValueError: as `threshold`.
-    """
-    return torch.stack([threshold(own, sigma, valid) for own in log_marginals])
-
-
-def with_best(chart: Tensor, best: Sequence[Tensor] | Tensor) -> Tensor:
-    """Allow whole structures as well: bool (B, G, C), as the chart.
-
-    Args:
-        chart: bool (B, G, C).
-        best: S times (B, G), indices of candidates, -1 for none.
-    """
-    for candidates in best:
-        chart = chart | candidates_mask(candidates, chart)
-    return chart
 
 
 def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
@@ -91,10 +204,9 @@ def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
         bool (B, G, C).
 
     Raises:
-        ValueError: there is no source, or their alphabets differ in size.
+        ValueError: there is no source, or their label sets differ in size.
     """
-    kept = kept_by_sources(stacked_log_marginals(sources), sigma, possible_candidates(sources))
-    return with_best(kept.any(0), [source.best_candidates() for source in sources])
+    return make_chart(SourceDistributions(sources), ChartSettings("union", sigma)).allowed
 
 
 def pooled_chart(
@@ -108,13 +220,21 @@ def pooled_chart(
     Args:
         sources: distributions over one space.
         sigma: the mass that the pool keeps.
-        weights: (S,), uniform if not given; a source of weight 0 still adds its best structure.
+        weights: (S,), uniform by default; a source of weight 0 still adds its best structure.
         floor: see `log_opinion_pool`.
 
     Returns:
         bool (B, G, C).
+
+    Raises:
+        ValueError: as `union_chart`, or a value is out of range.
     """
-    marginals = stacked_log_marginals(sources)
-    valid = possible_candidates(sources)
-    chart = threshold(log_opinion_pool(marginals, weights, floor, valid=valid), sigma, valid)
-    return with_best(chart, [source.best_candidates() for source in sources])
+    return make_chart(SourceDistributions(sources), ChartSettings("pool", sigma, floor), weights).allowed
+
+
+def pool(
+    sources: Sequence[Structure], weights: Tensor | Sequence[float] | None = None, floor: float = 0.0
+) -> Structure:
+    """Return the ensemble: the distribution whose scores are those of the logarithmic pool."""
+    distributions = SourceDistributions(sources)
+    return distributions.with_pooled(distributions.pooled("pool", weights, floor))

@@ -1,23 +1,26 @@
-"""Charts as rows of a data set: ragged indices that stay valid in any batch and any alphabet order."""
+"""Charts as a data set: rows of ragged indices, and the record of how they were made."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from datasets import Dataset, Features, List, Value, load_dataset
 from huggingface_hub import snapshot_download
 from torch import Tensor
 
-from hf_xst.files import CHARTS, write_text
+from hf_xst.charts.chart import ChartSettings
+from hf_xst.files import CHARTS
+from hf_xst.records import from_mapping, read_json, save_record
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of the record; version 1 had flat settings and other names."""
+ROW_VERSION = 1
 # Added to the columns of the sentences that the charts were made for.
 CHART_FEATURES: dict[str, Any] = {
     "candidates": List(Value("int32")),  # allowed candidates, group after group, ascending within a group
@@ -113,7 +116,7 @@ def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
         if len(row["log_probs"]) != len(row["candidates"]):
             raise ValueError(
                 f"sentence {row.get('sent_id', '?')}: its chart has no pooled log-probabilities; "
-                "make the charts with --keep_log_probs"
+                "make the charts with --keep-log-probs"
             )
     return torch.tensor([value for row in rows for value in row["log_probs"]], dtype=torch.float32)
 
@@ -143,14 +146,134 @@ def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
     return kept
 
 
-PROVENANCE = CHARTS
 DATA = "data"
 SHARDS = "train-*.parquet"
 
 
-def write_provenance(folder: Path, provenance: Mapping[str, Any]) -> None:
-    """Write down what charts were made from."""
-    write_text(folder / PROVENANCE, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+@dataclass(frozen=True)
+class ChartSource:
+    """A source of charts: its Hub id and revision (None for a local folder) and the digest of its weights."""
+
+    name: str
+    id: str | None = None
+    revision: str | None = None
+    weights_sha256: str | None = None
+    labels_not_in_charts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ChartCounts:
+    """Counts over all sentences of a chart data set.
+
+    `without_support` counts groups in which no label has support from every source; `dropped_mass` is, by
+    source, the expected number of candidates whose labels the charts lack.
+    """
+
+    sentences: int = 0
+    groups: int = 0
+    kept: int = 0
+    without_support: int = 0
+    dropped_mass: dict[str, float] = field(default_factory=dict)
+
+    def __add__(self, other: ChartCounts) -> ChartCounts:
+        mass = dict(self.dropped_mass)
+        for name, more in other.dropped_mass.items():
+            mass[name] = mass.get(name, 0.0) + more
+        return ChartCounts(
+            self.sentences + other.sentences,
+            self.groups + other.groups,
+            self.kept + other.kept,
+            self.without_support + other.without_support,
+            mass,
+        )
+
+
+@dataclass(frozen=True)
+class ChartInfo:
+    """The record of how charts were made, saved beside them as provenance.json.
+
+    Args:
+        model_type: type of the models that the charts are for.
+        names: labels of the charts.
+        sources: the source models, in the order in which they were pooled.
+        settings: rule, sigma, floor, weights and so on.
+        initial_model: name of the source from which training is initialised.
+        from_average: initialise training from the average of the sources instead.
+        labels: `"initial"` (labels of the initial model) or `"union"` (of all sources).
+        preset: defaults for training.
+        weights_by_agreement: the weights were computed from the agreement of the sources.
+        vectors: `name` and `sha256` of the word vectors, if the sources read words by vectors.
+        annotated_by_model: a model, not the input, provided the tags.
+        label_settings: configuration fields that say what the labels are labels of.
+        sentences: summary of the sentences read and left out.
+        text: name and licence of each treebank or text, as far as known.
+        counts: counts over all sentences.
+        versions: package versions.
+        format_version: version of this record.
+    """
+
+    model_type: str
+    names: list[str]
+    sources: list[ChartSource]
+    settings: ChartSettings
+    initial_model: str
+    from_average: bool = False
+    labels: Literal["initial", "union"] = "initial"
+    preset: str = "paper"
+    weights_by_agreement: bool = False
+    vectors: dict[str, str] | None = None
+    annotated_by_model: bool = False
+    label_settings: dict[str, Any] = field(default_factory=dict)
+    sentences: str = ""
+    text: list[dict[str, Any]] = field(default_factory=list)
+    counts: ChartCounts = ChartCounts()
+    versions: dict[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    @property
+    def chart_kind(self) -> Literal["union", "pool", "learned"]:
+        """Kind of charts by which published settings differ; `learned` stands for a weighted pool."""
+        if self.settings.rule == "union":
+            return "union"
+        return "pool" if self.settings.weights is None else "learned"
+
+    def save(self, folder: Path) -> None:
+        """Write the record into a folder of charts."""
+        save_record(folder / CHARTS, self)
+
+    @classmethod
+    def load(cls, folder: Path) -> ChartInfo:
+        """Read the record of a folder of charts.
+
+        Raises:
+            ValueError: the record is broken, or its format is newer than this package.
+        """
+        path = folder / CHARTS
+        return cls.from_json(read_json(path), str(path))
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], where: str) -> ChartInfo:
+        """Read a record of any format version; see `load`."""
+        version = content.get("format_version")
+        if not isinstance(version, int):
+            raise ValueError(f"{where}: missing field format_version")
+        if version > FORMAT_VERSION:
+            raise ValueError(
+                f"{where} has format {version}; this package reads formats up to {FORMAT_VERSION}; update it"
+            )
+        return from_mapping(cls, _upgraded(content) if version == 1 else content, where)
+
+
+def _upgraded(content: dict[str, Any]) -> dict[str, Any]:
+    """Bring a record of version 1 to the present format."""
+    settings = {key: content[key] for key in ChartSettings.__dataclass_fields__ if key in content}
+    renamed = {"start": "initial_model", "start_from_mean": "from_average", "recipe": "preset"}
+    kept = {renamed.get(key, key): value for key, value in content.items() if key not in settings}
+    if kept.get("preset") == "published":
+        kept["preset"] = "paper"
+    if kept.get("labels") == "start":
+        kept["labels"] = "initial"
+    return {**kept, "settings": settings, "format_version": FORMAT_VERSION}
 
 
 def shards_in(folder: Path) -> list[Path]:
@@ -158,88 +281,41 @@ def shards_in(folder: Path) -> list[Path]:
     return sorted((folder / DATA).glob(SHARDS))
 
 
-def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, dict[str, Any]]:
-    """Load charts and their provenance from a folder or the Hub.
+def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartInfo]:
+    """Load charts and their record from a folder or the Hub.
 
     Args:
         path: a folder, or a data set's id with or without `@REVISION`.
         revision: the revision, if it is not part of the id.
 
     Raises:
-        ValueError: there are no charts, some are missing, or their format is newer than this package.
+        ValueError: charts are missing, or their record is broken or newer than this package.
     """
-    rows, place = _local_charts(Path(path) if Path(path).is_dir() else _fetched(path, revision), path)
-    provenance: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-    if provenance["format_version"] > FORMAT_VERSION:
+    folder = Path(path) if Path(path).is_dir() else _fetched(path, revision)
+    files = [str(file) for file in shards_in(folder)]
+    if not (folder / CHARTS).exists() or not files:
+        lacking = f"{DATA}/{SHARDS}" if (folder / CHARTS).exists() else CHARTS
         raise ValueError(
-            f"{path} has format {provenance['format_version']}, this package reads formats up to "
-            f"{FORMAT_VERSION}; update it"
+            f"{path} has no {lacking}: it holds no charts, or build-charts was interrupted (repeat it)"
         )
-    expected = provenance["counts"]["sentences"]
-    if len(rows) != expected:
+    info = ChartInfo.load(folder)
+    rows = load_dataset("parquet", data_files={"train": files}, split="train")
+    if len(rows) != info.counts.sentences:
         raise ValueError(
-            f"{path} holds charts of {len(rows)} sentences, but {expected} were made; files are missing or "
-            "of another run: copy the folder again, or repeat the command that made it"
+            f"{path} holds charts of {len(rows)} sentences, but {info.counts.sentences} were made; files are "
+            "missing or belong to another run: copy the folder again, or repeat the command that made it"
         )
-    return rows, provenance
-
-
-def _local_charts(folder: Path, name: str) -> tuple[Dataset, Path]:
-    place = folder / PROVENANCE
-    files = [str(path) for path in shards_in(folder)]
-    if not place.exists() or not files:
-        lacking = PROVENANCE if not place.exists() else f"{DATA}/{SHARDS}"
-        raise ValueError(
-            f"{name} has no {lacking}: build-charts has not ended there (repeat it), or it holds no charts"
-        )
-    return load_dataset("parquet", data_files={"train": files}, split="train"), place
+    return rows, info
 
 
 def _fetched(path: str, revision: str | None) -> Path:
-    """Bring a data set's charts from the Hub, or from the cache if the Hub is out of reach."""
+    """Download a data set's charts from the Hub, or find them in the cache."""
     name, revision = split_revision(path, revision)
-    wanted = [PROVENANCE, f"{DATA}/{SHARDS}"]
+    wanted = [CHARTS, f"{DATA}/{SHARDS}"]
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=wanted))
     except HUB_ERRORS as error:
         why = explain_hub_error(error, name, "dataset", revision)
         raise ValueError(
-            f"no charts {path}: it is neither a folder on this machine nor within reach on the Hub: {why}"
+            f"no charts {path}: it is neither a local folder nor within reach on the Hub: {why}"
         ) from error
-
-
-RULES = ("pool", "union", "linear")
-
-
-@dataclass(frozen=True)
-class ChartSettings:
-    """How charts are made.
-
-    Args:
-        rule: `"pool"` (logarithmic opinion pool), `"linear"` (linear opinion pool) or `"union"` (PPTX).
-        sigma: mass that is kept of each group.
-        floor: added to every marginal before the logarithm; the published value is 1e-9.
-        weights: a weight for each source by name; uniform if not given.
-        keep_log_probs: store the pooled log-probabilities of the kept candidates.
-        temperature: each source's scores are divided by it before marginals are taken.
-
-    Raises:
-        ValueError: the rule is unknown, or sigma, floor or temperature out of range.
-    """
-
-    rule: str = "pool"
-    sigma: float = 0.95
-    floor: float = 1e-9
-    weights: Mapping[str, float] | None = None
-    keep_log_probs: bool = False
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.rule not in RULES:
-            raise ValueError(f"rule is {self.rule!r}; expected one of {', '.join(RULES)}")
-        if not 0 < self.sigma <= 1:
-            raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
-        if not 0 <= self.floor < 1:
-            raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature is {self.temperature}; expected a positive number")

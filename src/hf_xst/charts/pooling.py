@@ -12,7 +12,7 @@ from hf_xst.structures.base import Structure
 
 
 def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, like: Tensor) -> Tensor:
-    """Return weights that sum to one over the sources, (S,) or (S, B, G); uniform ones by default.
+    """Return weights that sum to one over the sources, (S,) or (S, B, G); uniform by default.
 
     Args:
         weights: not negative, (S,) or (S, B, G).
@@ -40,8 +40,8 @@ def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tenso
     """Return normalised weights that broadcast over groups: (S, 1, 1) or (S, B, G)."""
     if log_marginals.dim() != 4:
         raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
-    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
-    return shares[:, None, None] if shares.dim() == 1 else shares
+    normalised = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    return normalised[:, None, None] if normalised.dim() == 1 else normalised
 
 
 def _brief(weights: Tensor) -> str:
@@ -58,13 +58,13 @@ def log_opinion_pool(
     """Pool distributions over the candidates of each group: the weighted geometric mean, normalised.
 
     A candidate to which no source gives any probability stays at probability zero whatever the floor, unless
-    `valid` says otherwise. A source of weight zero does not enter the pool. At floor 0 a candidate needs
-    support from every source of positive weight; in a group where none has it, the pool is uniform over those
-    sources' best candidates.
+    `valid` says otherwise. A source of weight zero does not enter the pool. At floor 0 a candidate
+    requires support from every source of positive weight; in a group without such a candidate the pool is
+    uniform over the best candidates of those sources.
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
-        weights: (S,), or (S, B, G) where every group has its own; normalised here, uniform if not given.
+        weights: (S,), or (S, B, G) with one per group; normalised here, uniform by default.
         floor: added to every probability before the logarithm (published: 1e-9).
         valid: bool (B, G, C), candidates that may get probability; by default those that any source supports.
 
@@ -74,7 +74,7 @@ def log_opinion_pool(
     Raises:
         ValueError: the shape or the weights do not fit, a log-probability is NaN, or the floor is negative.
     """
-    shares = group_weights(weights, log_marginals)
+    normalised = group_weights(weights, log_marginals)
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     if bool(log_marginals.isnan().any()):
@@ -83,44 +83,43 @@ def log_opinion_pool(
     floored = with_floor(log_marginals, floor)
     missing = floored == -torch.inf
     # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
-    terms = torch.where(missing, 0.0, floored) * shares[..., None]
-    supported = possible & ~(missing & (shares > 0)[..., None]).any(0)
+    terms = torch.where(missing, 0.0, floored) * normalised[..., None]
+    supported = possible & ~(missing & (normalised > 0)[..., None]).any(0)
     alone = possible.any(-1) & ~supported.any(-1)
     pooled = terms.sum(0)
     if bool(alone.any()):
-        best = best_of_sources(log_marginals, shares) & possible
+        best = best_of_sources(log_marginals, normalised) & possible
         supported = torch.where(alone[..., None], best, supported)
         pooled = torch.where(alone[..., None], 0.0, pooled)
     return log_normalise(torch.where(supported, pooled, -torch.inf), -1)
 
 
 def with_floor(log_probs: Tensor, floor: float) -> Tensor:
-    """Add a floor to probabilities that are given and returned as logarithms, any shape; not normalised."""
+    """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised."""
     return safe_log(log_probs.exp() + floor) if floor > 0 else log_probs
 
 
-def best_of_sources(log_marginals: Tensor, shares: Tensor) -> Tensor:
+def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:
+    """Add a floor to the probabilities of valid candidates and normalise: (S, B, G, C).
+
+    The pool of the result at floor 0 is the pool of `log_marginals` at that floor.
+    """
+    return log_normalise(with_floor(log_marginals, floor).masked_fill(~valid, -torch.inf), -1)
+
+
+def best_of_sources(log_marginals: Tensor, normalised: Tensor) -> Tensor:
     """Mark each group's likeliest candidate under every source of positive weight: bool (B, G, C).
 
     Args:
         log_marginals: (S, B, G, C).
-        shares: as `group_weights` returns them.
+        normalised: as `group_weights` returns them.
     """
     marked = torch.zeros(log_marginals.shape[1:], dtype=torch.bool, device=log_marginals.device)
-    for source, share in zip(log_marginals, shares, strict=True):
+    for source, share in zip(log_marginals, normalised, strict=True):
         best = source.argmax(-1, keepdim=True)
         counts = ((source > -torch.inf).any(-1) & (share > 0))[..., None]
         marked |= torch.zeros_like(marked).scatter(-1, best, counts)
     return marked
-
-
-def possible_candidates(sources: Sequence[Structure]) -> Tensor:
-    """Mark what any of several distributions over one space holds possible: bool (B, G, C).
-
-    A floor is for these: it stands for a probability too small to be told from zero. What the scores of all
-    exclude, such as a candidate that no structure has, must get none.
-    """
-    return torch.stack([source.possible for source in sources]).any(0)
 
 
 def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] | None = None) -> Tensor:
@@ -139,25 +138,11 @@ def group_log_marginals(source: Structure) -> Tensor:
 def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:
     """Stack the log-marginals of several distributions over the same space: (S, B, G, C)."""
     if not sources:
-        raise ValueError("there is no source; at least one distribution is needed")
+        raise ValueError("no source; at least one distribution is required")
     shapes = {tuple(source.scores.shape) for source in sources}
     if len(shapes) > 1:
-        raise ValueError(
-            f"the sources' scores have shapes {sorted(shapes)}; bring them to one alphabet first"
-        )
+        raise ValueError(f"the sources' scores have shapes {sorted(shapes)}; map them to one label set first")
     return torch.stack([group_log_marginals(source) for source in sources])
-
-
-def pool(
-    sources: Sequence[Structure], weights: Tensor | Sequence[float] | None = None, floor: float = 0.0
-) -> Structure:
-    """Return the structure whose scores are the pooled log-probabilities: the ensemble's own opinion.
-
-    Its best structure is the pool decoded as it stands.
-    """
-    marginals, valid = stacked_log_marginals(sources), possible_candidates(sources)
-    pooled = log_opinion_pool(marginals, weights, floor, valid=valid)
-    return sources[0].with_scores(sources[0].part_view(pooled))
 
 
 def linear_opinion_pool(
@@ -168,13 +153,13 @@ def linear_opinion_pool(
 ) -> Tensor:
     """Pool distributions over the candidates of each group: their weighted arithmetic mean.
 
-    A candidate needs the support of one source only, so there is no floor. In a group in which a source has
-    no distribution the others are pooled.
+    The support of one source is enough, so there is no floor. In a group in which a source has no
+    distribution the others are pooled.
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
-        weights: (S,), or (S, B, G) where every group has its own; normalised here, uniform if not given.
-        valid: bool (B, G, C), candidates that may get probability; all of them if not given.
+        weights: (S,), or (S, B, G) with one per group; normalised here, uniform by default.
+        valid: bool (B, G, C), candidates that may get probability; all of them by default.
 
     Returns:
         (B, G, C), log-probabilities that sum to one over C; all -inf in groups without any candidate.
@@ -182,8 +167,8 @@ def linear_opinion_pool(
     Raises:
         ValueError: the shape or the weights do not fit, or a log-probability is NaN.
     """
-    shares = group_weights(weights, log_marginals)
+    normalised = group_weights(weights, log_marginals)
     if bool(log_marginals.isnan().any()):
         raise ValueError("a log-marginal is NaN; every source must give a distribution")
-    pooled = logsumexp(log_marginals + safe_log(shares)[..., None], 0)
+    pooled = logsumexp(log_marginals + safe_log(normalised)[..., None], 0)
     return log_normalise(pooled if valid is None else torch.where(valid, pooled, -torch.inf), -1)

@@ -1,148 +1,235 @@
-"""The embedded default: the whole method on invented languages, in minutes, with nothing downloaded."""
+"""Run the whole method on invented languages, in minutes and with nothing downloaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from hf_xst.commands.options import option
-from hf_xst.console import console
-from hf_xst.demo.defaults import source_languages, target_language
-from hf_xst.demo.languages import InventedLanguage, generate_language, write_conllu
-from hf_xst.demo.settings import LanguageSettings
+from hf_xst.commands.build_charts import build_charts
+from hf_xst.commands.evaluate import evaluate
+from hf_xst.commands.options import (
+    BuildChartsArguments,
+    EvaluateArguments,
+    TrainSourceArguments,
+    TransferArguments,
+    VoteArguments,
+    option,
+)
+from hf_xst.commands.runs import RunFolder, check_output
+from hf_xst.commands.train_source import train_source
+from hf_xst.commands.transfer import transfer
+from hf_xst.commands.vote import vote
+from hf_xst.console import console, say
+from hf_xst.data import read_conllu
+from hf_xst.demo import TARGET, source_languages, write_languages
+from hf_xst.demo.small_models import size_options
 from hf_xst.drawing import tree_text
-from hf_xst.experiments.cells import Graph
-from hf_xst.experiments.report import METHODS, main_scores
-from hf_xst.experiments.study import Study
-from hf_xst.sources.pool import load_model
+from hf_xst.files import RESULTS
+from hf_xst.metrics import main_score
+from hf_xst.records import read_json
+from hf_xst.sources.loading import load_model
 
-TARGET = "target"
-# Small sizes: invented languages have a few hundred words, and the demonstration shall be quick.
-SMALL = ["context_layers=1", "attention_heads=4", "key_size=16", "feed_forward_size=64"]
-TASKS: Mapping[str, Mapping[str, Any]] = {
-    "parser": {"train_source": {"model": [*SMALL, "arc_size=64", "label_size=32", "upos_size=16"]}},
-    "tagger": {"train_source": {"model": SMALL}},
+TEST_SENTENCES = 400
+METRICS = {"parser": "LAS", "tagger": "UPOS accuracy"}
+VOTES = {"majority vote": "majority", "ensemble (pool, decoded)": "pool"}
+TRANSFERS: Mapping[str, Mapping[str, Any]] = {
+    "PPTX (paper, --rule union)": {"preset": "paper", "rule": "union"},
+    "published method (--preset paper)": {"preset": "paper"},
+    "recommended (--preset recommended)": {"preset": "recommended"},
 }
+SOURCES = [settings.name for settings in source_languages()]
+DIRECT = {name: f"direct transfer from {name}" for name in SOURCES}
+METHODS = {*DIRECT.values(), *VOTES, *TRANSFERS}
+VOTE, RECOMMENDED = "majority vote", "recommended (--preset recommended)"
+# Chosen by development sentences of the target. The models are small, so steps are larger than the presets'.
+FIRST_SOURCE: Mapping[str, Any] = {"learning_rate": 3e-3}
+FINE_TUNING: Mapping[str, Any] = {"learning_rate": 1e-3}
+TRANSFER: Mapping[str, Any] = {"learning_rate": 1e-3, "l2": 1e-3, "batch_size": 32}
+SILENT = ["disable_tqdm=true"]
+
+Scores = dict[str, dict[str, float]]
+Step = tuple[str, Callable[[], Any]]
 
 
 @dataclass(kw_only=True)
 class DemoArguments:
-    """See the whole method run on invented languages."""
+    """Run the whole method on invented languages."""
 
     output: str = option(
-        "Folder for languages, models and scores; a run that was stopped goes on.", "runs/demo"
+        "Folder for languages, models and scores; repeat the command to resume a stopped run.", "runs/demo"
     )
-    seed: int = option("Seed of the languages' sentences and of training.", 1)
+    seed: int = option("Random seed of the sentences and of training.", 1)
     sentences: int = option(
         "Training sentences of each source language; the target has as many, unlabelled.", 600
     )
-    epochs: int = option("Passes over the data in training a source.", 12)
-    updates: int = option("Updates in training on charts.", 150)
+    epochs: int = option(
+        "Epochs of the first source; the others are fine-tuned from it for a quarter of that.", 24
+    )
+    max_steps: int = option("Updates of each target model.", 150)
 
 
-def demo(arguments: DemoArguments) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Invent languages, train sources, pool, transfer, compare, and parse a sentence.
+def demo(arguments: DemoArguments) -> Scores:
+    """Invent languages, train sources, transfer by all methods, compare them, and parse a sentence.
 
     Args:
-        arguments: see the class.
+        arguments: See the class.
 
     Returns:
-        The main score of each method by (encoder, task, target).
+        The main score of each method, by task.
     """
-    folder = Path(arguments.output)
-    console.print("[bold]inventing[/bold] four languages with treebanks, and one that has text alone")
-    test = write_languages(folder / "data", arguments.sentences, arguments.seed)
-    graph = Graph(_study(folder / "data", arguments).cells(), folder)
-    graph.run()
-    scores = main_scores(graph.records())
+    check_output(arguments.output)
+    folder = RunFolder(arguments.output, arguments)
+    results = read_json(folder.run / RESULTS) if folder.is_finished() else None
+    if results is None:
+        say("inventing four languages with treebanks, and a fifth that has unlabelled text alone")
+        write_languages(folder.path / "data", arguments.sentences, arguments.seed, test=TEST_SENTENCES)
+        steps = [(task, *step) for task in METRICS for step in task_steps(task, folder.path, arguments)]
+        scores: Scores = {task: {} for task in METRICS}
+        for number, (task, title, step) in enumerate(steps, start=1):
+            say(f"[{number}/{len(steps)}] {task}: {title}")
+            with _quiet():
+                result = step()
+            if title in METHODS:
+                scores[task][title] = main_score(result)[1]
+        results = {"scores": scores}
+        folder.begin()
+        folder.write_json(RESULTS, results)
     out = Console()
-    out.print(comparison(scores))
-    _show_a_sentence(out, graph, test, arguments.seed)
-    parser = graph.work(f"A/parser/{TARGET}/transferred/pool/{arguments.seed}")
-    out.print(
-        f"Models, charts and scores are in {folder}. The transferred parser, for instance:\n"
-        f"  hf-xst predict --model {parser} --input FILE.conllu",
-        soft_wrap=True,
-    )
-    return scores
+    out.print(comparison(results["scores"]))
+    out.print(lesson(results["scores"]), highlight=False, soft_wrap=True)
+    _show_sentence(out, folder.path)
+    return dict(results["scores"])
 
 
-def write_languages(folder: Path, sentences: int, seed: int) -> InventedLanguage:
-    """Write treebanks and vectors of all languages and return the target's test part."""
-    for settings in source_languages():
-        _write(folder, settings, settings.name, {"train": sentences, "dev": 100}, seed)
-    return _write(folder, target_language(), TARGET, {"train": sentences, "dev": 100, "test": 200}, seed)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the commands' messages: the demo prints one line per step."""
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before
 
 
-def _write(
-    folder: Path, settings: LanguageSettings, name: str, parts: Mapping[str, int], seed: int
-) -> InventedLanguage:
-    language = generate_language(settings, sentences=0, seed=seed)
-    for place, (part, number) in enumerate(parts.items()):
-        language = generate_language(settings, sentences=number, seed=10 * seed + place)
-        rows: list[dict[str, Any]] = language.sentences
-        if name == TARGET and part == "train":  # text alone: what is not written cannot leak
-            rows = [
-                row | {"head": ["_"] * len(row["head"]), "deprel": ["_"] * len(row["head"])} for row in rows
-            ]
-        write_conllu(folder / f"{name}-{part}.conllu", rows)
-    language.write_vectors(folder / f"demo.{name}.vec")
-    return language
+def task_steps(task: str, output: Path, arguments: DemoArguments) -> list[Step]:
+    """Return the commands that compare all methods on one task, each with a title.
+
+    A step whose title is a method returns scores on the target's test sentences.
+
+    Args:
+        task: `parser` or `tagger`.
+        output: Folder with the languages in `data`.
+        arguments: Sizes.
+    """
+    data, seed = output / "data", arguments.seed
+    initial, *others = SOURCES
+    models = {name: str(output / task / "sources" / name) for name in SOURCES}
+    sources = [f"{name}={path}" for name, path in models.items()]
+    vectors = str(data / f"demo.{TARGET}.vec")
+    test = {"treebank": f"test={data / f'{TARGET}-test.conllu'}", "vectors": vectors}
+
+    def source(name: str, **settings: Any) -> Step:
+        treebank = ",".join(f"{split}={data / f'{name}-{split}.conllu'}" for split in ("train", "dev"))
+        options = TrainSourceArguments(
+            output=models[name],
+            seed=seed,
+            task=task,  # type: ignore[arg-type]
+            treebank=treebank,
+            split=f"train[:{arguments.sentences}]",  # so that a changed --sentences is noticed
+            vectors=str(data / f"demo.{name}.vec"),
+            batch_size=32,
+            patience=5,
+            plateau=3,
+            trainer=SILENT,
+            **settings,
+        )
+        return f"train the source {name}", partial(train_source, options)
+
+    def scored(title: str, model: str) -> Step:
+        scores = str(output / task / "scores" / Path(model).name)
+        return title, partial(evaluate, EvaluateArguments(model=model, output=scores, **test))
+
+    fine_tuning = {"init_from": models[initial], "epochs": max(1, arguments.epochs // 4), **FINE_TUNING}
+    steps = [
+        source(initial, model=size_options(task), epochs=arguments.epochs, **FIRST_SOURCE),
+        *(source(name, **fine_tuning) for name in others),
+        *(scored(title, models[name]) for name, title in DIRECT.items()),
+    ]
+    for title, rule in VOTES.items():
+        scores = str(output / task / "scores" / rule)
+        options = VoteArguments(sources=sources, rule=rule, output=scores, **test)  # type: ignore[arg-type]
+        steps.append((title, partial(vote, options)))
+    for title, settings in TRANSFERS.items():
+        name = settings.get("rule", settings["preset"])
+        charts, model = str(output / task / "charts" / name), str(output / task / "targets" / name)
+        text = {"text": str(data / f"{TARGET}-train.conllu"), "vectors": vectors, "seed": seed}
+        build = BuildChartsArguments(output=charts, sources=sources, **text, **settings)
+        train = TransferArguments(
+            output=model,
+            charts=charts,
+            vectors=vectors,
+            seed=seed,
+            max_steps=arguments.max_steps,
+            trainer=SILENT,
+            **TRANSFER,
+        )
+        steps += [
+            (f"build {name} charts", partial(build_charts, build)),
+            (f"train on {name} charts", partial(transfer, train)),
+            scored(title, model),
+        ]
+    return steps
 
 
-def _study(data: Path, arguments: DemoArguments) -> Study:
-    names = [settings.name for settings in source_languages()]
-    train = {"epochs": arguments.epochs, "patience": 5, "plateau": 3, "learning_rate": 3e-3, "batch_size": 32}
-    move: dict[str, float] = {"updates": arguments.updates, "eval_every": max(1, arguments.updates // 3)}
-    move |= {"batch_size": 32, "learning_rate": 1e-3, "l2": 1e-3}
-    return Study(
-        sources={name: {"train": f"{name}-train.conllu", "dev": f"{name}-dev.conllu"} for name in names},
-        targets={TARGET: {part: f"{TARGET}-{file}.conllu" for part, file in _PARTS.items()}},
-        encoders={"A": {"vectors": "demo.{code}.vec", "train_source": train, "transfer": move}},
-        tasks=TASKS,
-        start=names[0],
-        seeds=[arguments.seed],
-        data=data,
-    )
+def comparison(scores: Scores) -> Table:
+    """Return a table with a row per method and a column per task."""
+    table = Table("method", *(METRICS[task] for task in scores))
 
+    def add(title: str, values: Iterable[float], **style: Any) -> None:
+        table.add_row(title, *(f"{value:.1f}" for value in values), **style)
 
-_PARTS = {"text": "train", "dev": "dev", "test": "test"}
-
-
-def comparison(scores: Mapping[tuple[str, str, str], Mapping[str, float]]) -> Table:
-    """Return a table of methods, one column a task."""
-    tasks = {task: row for (_, task, _), row in sorted(scores.items())}
-    table = Table("method", *("LAS" if task == "parser" else "tag accuracy" for task in tasks))
-    direct = sorted({method for row in tasks.values() for method in row if method.startswith("direct")})
-    for method in direct:
-        table.add_row(method.replace("direct", "direct transfer from"), *_numbers(tasks, method))
-    means = [sum(row[method] for method in direct) / len(direct) for row in tasks.values()]
-    table.add_row("mean of direct transfers", *(f"{mean:.1f}" for mean in means), end_section=True)
-    for method, title in METHODS.items():
-        table.add_row(f"[bold]{title}[/bold]", *_numbers(tasks, method))
+    for title in DIRECT.values():
+        add(title, (row[title] for row in scores.values()))
+    means = (fmean(row[title] for title in DIRECT.values()) for row in scores.values())
+    add("direct transfer, average", means, end_section=True)
+    for title in VOTES:
+        add(title, (row[title] for row in scores.values()), end_section=title == list(VOTES)[-1])
+    for title in TRANSFERS:
+        add(title, (row[title] for row in scores.values()), style="bold" if title == RECOMMENDED else None)
     return table
 
 
-def _numbers(tasks: Mapping[str, Mapping[str, float]], method: str) -> list[str]:
-    return [f"{row[method]:.1f}" for row in tasks.values()]
-
-
-def _show_a_sentence(out: Console, graph: Graph, test: InventedLanguage, seed: int) -> None:
-    parser, tagger = (
-        load_model(str(graph.work(f"A/{task}/{TARGET}/transferred/pool/{seed}")))
-        for task in ("parser", "tagger")
+def lesson(scores: Scores) -> str:
+    """Return one line on how the recommended preset compares with the vote."""
+    gains = [f"{row[RECOMMENDED] - row[VOTE]:+.1f} {METRICS[task]}" for task, row in scores.items()]
+    return (
+        f"The last row is one model, trained without labels: {' and '.join(gains)} against the majority vote "
+        f"of all {len(SOURCES)} sources."
     )
-    row = next(row for row in test.sentences if 6 <= len(row["words"]) <= 9)
-    tagged = {**row, **tagger.predict([row])[0]}
-    parsed = parser.predict([tagged])[0]
-    out.print("A test sentence, tagged and parsed by the transferred models as they were saved:")
+
+
+def _show_sentence(out: Console, output: Path) -> None:
+    """Draw a short test sentence, tagged and parsed by the recommended models."""
+    paths = {task: str(output / task / "targets" / "recommended") for task in METRICS}
+    parser, tagger = load_model(paths["parser"]), load_model(paths["tagger"])
+    test = read_conllu(output / "data" / f"{TARGET}-test.conllu")
+    words = next(sentence.words for sentence in test if 6 <= len(sentence.words) <= 9)
+    (tagged,) = tagger.predict([{"words": words}])
+    (parsed,) = parser.predict([{"words": words, **tagged}])
     out.print(
-        tree_text(row["words"], parsed["head"], parsed["deprel"], tagged["upos"]),
+        f"All models are in {output}. Annotate CoNLL-U with the new parser:\n"
+        f"  hf-xst predict --model {paths['parser']} --input FILE.conllu\n"
+        "A test sentence, tagged and parsed by the recommended models:",
+        soft_wrap=True,
         highlight=False,
-        markup=False,
     )
+    drawing = tree_text(words, parsed["head"], parsed["deprel"], tagged["upos"])
+    out.print(drawing, highlight=False, markup=False)

@@ -1,42 +1,54 @@
-"""What each command can be told, as data classes; the same names serve flags, YAML and Python."""
+"""Options of the commands as data classes; the same names serve flags, YAML files and Python.
+
+`None` means that the preset, the charts or the task decide; see `hf_xst.commands.presets`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hf_xst.charts.chart import FLOOR, Rule
+from hf_xst.models.running import BATCH_WORDS
+from hf_xst.sources.agreement import Measure
+
 
 def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
-    """Declare an argument with its help."""
+    """Declare an option with its help text."""
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata={"help": help_text, **kwargs})
     return field(default=default, metadata={"help": help_text, **kwargs})
 
 
 def required(help_text: str) -> Any:
-    """Declare an argument that must be given."""
+    """Declare a required option."""
     return field(metadata={"help": help_text})
+
+
+_FLOOR = "Added to each marginal probability before the logarithm is taken."
+_BATCH_WORDS = "Words per batch, padding included."
+_SOURCES = "Source models: NAME=PATH_OR_ID[@REVISION] ..."
 
 
 @dataclass(kw_only=True)
 class OutputArguments:
-    """Where results go."""
+    """Output."""
 
-    output: str = required("Folder for the result; of training, what `from_pretrained` reads.")
-    seed: int = option("Seed of everything that is drawn.", 42)
+    output: str = required("Output folder; after training, `from_pretrained` loads it.")
+    seed: int = option("Random seed.", 42)
 
 
 @dataclass(kw_only=True)
 class SentenceArguments:
-    """Which sentences are read."""
+    """Sentences."""
 
     treebank: str | None = option(
-        "A treebank: a language code (id, fr:GSD+Sequoia), a UD_... folder, a .conllu file, "
-        "SPLIT=PATH,..., or a data set on the Hub."
+        "Treebank: a language code (id, fr:GSD+Sequoia), a UD_... folder, a .conllu file, SPLIT=PATH,..., or "
+        "a data set on the Hub."
     )
-    data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
-    split: str = option("Which part of the treebank, e.g. train, dev, dev[:500], train[90%:].", "train")
-    tagger: str | None = option("A tagger (folder or Hub id) whose tags replace those of the input.")
+    data: list[str] = option("Folders that contain UD_... folders, searched for language codes.", [])
+    split: str = option("Split of the treebank, e.g. train, dev, dev[:500], train[90%:].", "train")
+    tagger: str | None = option("Tagger (PATH_OR_ID[@REVISION]) whose tags replace those of the input.")
 
 
 @dataclass(kw_only=True)
@@ -44,7 +56,7 @@ class TextArguments(SentenceArguments):
     """Sentences without annotation."""
 
     text: str | None = option(
-        "A file in place of --treebank: CoNLL-U, one tokenised sentence a line (.txt), or JSON lines."
+        "Text file instead of --treebank: CoNLL-U, one tokenised sentence per line (.txt), or JSON lines."
     )
 
 
@@ -53,137 +65,138 @@ class VectorArguments:
     """Word vectors."""
 
     vectors: str | None = option(
-        "Word vectors of the language (.vec, .txt, .gz), for models that read by vectors."
+        "Word vectors of the language (.vec, .txt, .gz), for models that read words by vectors."
     )
-    vector_rows: int | None = option("Read only the first so many vectors.")
+    vector_rows: int | None = option("Read only the first N vectors.")
 
 
 @dataclass(kw_only=True)
 class LoopArguments:
-    """The training loop."""
+    """Training loop."""
 
-    epochs: float | None = option("Passes over the data (unless --updates is given).", 5.0)
-    updates: int | None = option("Number of updates, in place of --epochs.")
-    batch_size: int | None = option("Sentences of a batch, on each process.", 80)
-    learning_rate: float | None = option("Step size of Adam; by default the published one.")
-    trainer: list[str] = option("Any other field of transformers.TrainingArguments as KEY=VALUE.", [])
-    keep_states: bool = option(
-        "Compute the word states of a frozen encoder once and keep them in memory (2 bytes a number).", True
+    epochs: float | None = option("Passes over the data; --max-steps takes precedence.")
+    max_steps: int | None = option("Number of updates; takes precedence over --epochs.")
+    batch_size: int | None = option("Sentences per batch and process.")
+    learning_rate: float | None = option("Learning rate of Adam; defaults to the published one.")
+    trainer: list[str] = option("Further fields of transformers.TrainingArguments as KEY=VALUE.", [])
+    cache_embeddings: bool = option(
+        "Compute the output of a frozen encoder once and keep it in memory (2 bytes per number).", True
     )
-    states: str | None = option("Folder where word states of a frozen encoder are kept for other runs.")
+    embedding_cache: str | None = option("Folder where these outputs are cached for other runs.")
 
 
 @dataclass(kw_only=True)
 class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, LoopArguments):
     """Train a source model on a treebank."""
 
-    task: Literal["parser", "tagger"] = option("What to train.", "parser")
-    dev_split: str = option("Part for development scores; if there is none, the last 10 % of --split.", "dev")
-    dev_treebank: str | None = option("Take the development part from this treebank instead.")
-    max_length: int = option("Longest training sentence, tokens added by the model counted.", 100)
+    task: Literal["parser", "tagger"] = option("Kind of model.", "parser")
+    dev_split: str = option(
+        "Split for development scores; if it does not exist, the last 10 % of --split.", "dev"
+    )
+    dev_treebank: str | None = option("Take the development split from this treebank instead.")
+    max_length: int = option("Longest training sentence, tokens added by the model included.", 100)
     faulty: Literal["error", "skip"] = option(
-        "What to do with gold that is no tree: refuse it, or leave it out.", "skip"
+        "Stop at a sentence whose gold tree is invalid, or skip it.", "skip"
     )
-    start: str | None = option(
-        "Go on from this model (folder or Hub id) with its encoder, configuration and labels (`--model "
-        "frozen_layers=N` trains more of its encoder, or less). Sources that were fine-tuned from one start "
-        "have a mean, see transfer."
+    init_from: str | None = option(
+        "Fine-tune this model (PATH_OR_ID[@REVISION]) with its encoder, configuration and labels; `--model "
+        "frozen_layers=N` changes how much of its encoder is trained. Sources fine-tuned from the same model "
+        "can be averaged, see `transfer`."
     )
-    start_revision: str | None = option("Revision of the start on the Hub.")
-    encoder: str | None = option("A pretrained encoder (folder or Hub id) in place of word vectors.")
-    encoder_revision: str | None = option("Revision of the encoder on the Hub.")
-    encoder_layers: int | None = option("Keep only the first so many layers of the encoder.")
-    model: list[str] = option("Fields of the model's configuration as KEY=VALUE, e.g. context_layers=2.", [])
-    epochs: float | None = option("Most passes over the data.", 1000.0)
-    patience: int = option("Stop after so many epochs without a better development score.", 50)
-    plateau: int = option("Halve the learning rate after so many epochs without a better score.", 10)
+    encoder: str | None = option("Pretrained encoder (PATH_OR_ID[@REVISION]) instead of word vectors.")
+    encoder_layers: int | None = option("Keep only the first N layers of the encoder.")
+    model: list[str] = option("Fields of the model configuration as KEY=VALUE, e.g. context_layers=2.", [])
+    epochs: float | None = option("Maximum number of epochs; --max-steps takes precedence.", 1000.0)
+    batch_size: int | None = option("Sentences per batch and process.", 80)
+    patience: int = option("Stop after N epochs without a better development score.", 50)
+    plateau: int = option("Halve the learning rate after N epochs without a better score.", 10)
 
 
 @dataclass(kw_only=True)
 class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
     """Make charts for unlabelled sentences from source models."""
 
-    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    recipe: Literal["recommended", "published"] | None = option(
-        "Defaults of everything that is not set, here and in transfer: `published` is the paper's method; "
-        "`recommended` starts from the mean of sources that were fine-tuned from one start, else from the "
-        "source that agrees best with the others, weighs sources by agreement, takes longer sentences, and "
-        "stores the pool itself, which is half of the loss. By default recommended for such sources and for "
-        "parsers, published for taggers and with --rule union or linear."
+    sources: list[str] = required(_SOURCES)
+    preset: Literal["recommended", "paper"] | None = option(
+        "Defaults for all unset options, here and in transfer. `paper` is the published method. "
+        "`recommended` initialises from the average of sources that were fine-tuned from one model, "
+        "otherwise from the source that agrees most with the rest; it weights sources by agreement, accepts "
+        "longer sentences, and also trains on the pool itself. Defaults to recommended for such sources and "
+        "for parsers, to paper for taggers and for --rule union or linear."
     )
-    start: str | None = option(
-        "Name of the source that training will start from; without it the first one (recommended: the "
-        "sources' mean, or the one that agrees best with the others)."
+    init_from: str | None = option(
+        "Name of the source from which training will be initialised; defaults to the first one "
+        "(recommended: the average of the sources, or the one that agrees most with the rest)."
     )
-    select: int | None = option("Use only so many of the sources: those that suit the text best.")
-    select_by: Literal["agreement", "divergence", "entropy", "chart_size"] = option(
-        "What sources are chosen by, without labels: agreement with the pool of the others, that pool's "
-        "divergence from the source, the source's entropy, or the size of its charts.",
+    select: int | None = option("Use only the N sources that rank highest for this text.")
+    select_by: Measure = option(
+        "Ranking measure, computed without labels: agreement with the pool of the other sources, that "
+        "pool's divergence from the source, the source's entropy, or the size of its charts.",
         "agreement",
     )
-    labels: Literal["start", "union"] = option("Labels of the charts: the start's, or all sources'.", "start")
-    rule: Literal["pool", "union", "linear"] = option(
-        "Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool"
+    labels: Literal["initial", "union"] = option(
+        "Labels of the charts: those of the initial model, or of all sources.", "initial"
     )
+    rule: Rule = option("Logarithmic opinion pool, union (PPTX), or linear opinion pool.", "pool")
     sigma: float | None = option(
-        "Probability mass that is kept of each group of candidates; 0.95 without it (recommended: 0.999, of "
-        "which transfer takes 0.95)."
+        "Probability mass kept in each group of candidates; defaults to 0.95 (recommended: 0.999, of which "
+        "transfer uses 0.95)."
     )
-    floor: float = option("Added to every marginal probability before the logarithm.", 1e-9)
+    floor: float = option(_FLOOR, FLOOR)
     weights: str | None = option(
-        "YAML file with a weight for each source by name; `uniform` (published); or `agreement` "
-        "(recommended): weights without labels, larger for sources that agree with the pool of the others."
+        "YAML file with a weight per source name; `uniform` (paper); or `agreement` (recommended): larger "
+        "weights for sources that agree with the pool of the others."
     )
     max_length: int | None = option(
-        "Longest sentence, added tokens counted; without it 30 (parser) or 60 (tagger) (recommended: 61)."
+        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) (recommended: 61)."
     )
     keep_log_probs: bool | None = option(
         "Also store the pooled log-probabilities of the kept candidates (recommended: yes)."
     )
     temperature: float = option(
-        "Divide each source's scores by this before its marginals are taken; above 1 it softens them.", 1.0
+        "Divide each source's scores by this before its marginals are computed; above 1 softens them.", 1.0
     )
-    batch_words: int = option("Words of a batch, padding included.", 2000)
+    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
 @dataclass(kw_only=True)
 class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
     """Train a target model on charts."""
 
-    charts: str = required("The charts: a folder that build-charts wrote, or a data set on the Hub.")
-    start: str | None = option(
-        "The starting model (folder or Hub id); without it the one that the charts were made for; `mean` "
-        "for the mean of the charts' sources, if they were fine-tuned from one start (train-source --start); "
-        "`none` for a fresh one (--l2 0)."
+    charts: str = required("Charts: a folder written by build-charts, or a data set on the Hub.")
+    init_from: str | None = option(
+        "Initial model: PATH_OR_ID[@REVISION]; `average` of the charts' sources, if they were fine-tuned "
+        "from one model (train-source --init-from); or `scratch`. Defaults to the choice recorded with the "
+        "charts."
     )
-    start_revision: str | None = option("Revision of the start on the Hub.")
-    like: str | None = option("With --start none: a model whose configuration the fresh one takes.")
+    like: str | None = option("With --init-from scratch: a model whose configuration is used.")
     encoder: str | None = option(
-        "With --start none: a pretrained encoder (folder or Hub id) in place of --vectors."
+        "With --init-from scratch: a pretrained encoder (PATH_OR_ID[@REVISION]) instead of --vectors."
     )
     l2: float | None = option(
-        "Strength of the pull to the starting parameters; without it the published one."
+        "Strength of the pull to the initial parameters; defaults to the published one."
     )
     train_words: bool = option("Also train the word vectors, as published.", False)
     best: Literal["sources", "pool", "none"] | None = option(
-        "Whose best structures join the charts: each source's (published), the pool's (recommended), or "
-        "nobody's. This and the next two are by default as in the recipe that the charts were made by."
+        "Best structures added to the charts: of each source (paper), of the pool (recommended), or none. "
+        "This and the next two default to the preset recorded with the charts."
     )
     sigma: float | None = option(
-        "Narrow the charts to this mass, for charts made with --keep_log_probs and a larger sigma "
-        "(recommended: 0.95; published: not at all). With 0 only the best structures are left."
+        "Narrow charts made with --keep-log-probs and a larger sigma to this mass (recommended: 0.95; paper: "
+        "not at all). With 0 only the best structures remain."
     )
     soft: float | None = option(
-        "Share of the loss that is the cross-entropy against the pool itself (needs --keep_log_probs); "
-        "the rest is the chart loss (recommended: 0.5; published: 0)."
+        "Share of the loss that is the cross-entropy against the pool (requires --keep-log-probs); the rest "
+        "is the chart loss (recommended: 0.5; paper: 0)."
     )
-    epochs: float | None = option("Passes over the charts, in place of --updates.")
-    updates: int | None = option("Number of updates; without it 800 (recommended: 200).")
-    batch_size: int | None = option("Sentences of a batch, on each process; without it 80 (recommended: 20).")
-    treebank: str | None = option("A treebank whose gold gives development curves; never trained on.")
-    data: list[str] = option("Folders that hold UD_... folders, for language codes.", [])
-    split: str = option("Part of that treebank.", "dev")
-    tagger: str | None = option("A tagger whose tags replace the development sentences'.")
+    max_steps: int | None = option(
+        "Number of updates; takes precedence over --epochs; defaults to 800 (recommended: 200)."
+    )
+    batch_size: int | None = option("Sentences per batch and process; defaults to 80 (recommended: 20).")
+    treebank: str | None = option("Treebank for development curves; never trained on.")
+    data: list[str] = option("Folders that contain UD_... folders, searched for language codes.", [])
+    split: str = option("Split of that treebank.", "dev")
+    tagger: str | None = option("Tagger whose tags replace those of the development sentences.")
     eval_every: int = option("Updates between development scores.", 100)
 
 
@@ -191,78 +204,74 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
 class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
     """Score a model, or a file of predictions, on a treebank."""
 
-    model: str | None = option("The model: a folder or Hub id.")
-    revision: str | None = option("Revision of the model on the Hub.")
+    model: str | None = option("The model: PATH_OR_ID[@REVISION].")
     predictions: str | None = option(
-        "CoNLL-U file of predictions for the same sentences, in place of a model."
+        "CoNLL-U file of predictions for the same sentences, instead of a model."
     )
     columns: list[str] = option("With --predictions: the columns to score.", ["head", "deprel"])
     scheme: Literal["bio"] | None = option(
         "With --predictions: the scheme of labels that mark spans, which are then scored as well."
     )
-    split: str = option("Which part of the treebank.", "test")
-    faulty: Literal["error", "skip"] = option("What to do with sentences whose gold cannot be used.", "error")
-    batch_words: int = option("Words of a batch, padding included.", 2000)
+    split: str = option("Split of the treebank.", "test")
+    faulty: Literal["error", "skip"] = option(
+        "Stop at a sentence whose gold cannot be used, or skip it.", "error"
+    )
+    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
 @dataclass(kw_only=True)
 class PredictArguments(VectorArguments):
     """Annotate sentences with a model."""
 
-    model: str = required("The model: a folder or Hub id.")
+    model: str = required("The model: PATH_OR_ID[@REVISION].")
     input: list[str] = required(
-        "Files of CoNLL-U, tokenised lines (.txt), JSON lines or, with --format raw, running text; gzipped "
-        "or not; - for stdin."
+        "Files of CoNLL-U, tokenised lines (.txt), JSON lines or, with --format raw, running text, plain or "
+        "gzipped; - for stdin."
     )
     output: str = option(
-        "The file, gzipped by its name; - for stdout. Until it is complete it is called NAME.part.SUFFIX.",
+        "Output file, gzipped if its name ends in .gz; - for stdout. Until complete it is called "
+        "NAME.part.SUFFIX.",
         "-",
     )
     to: Literal["conllu", "jsonl", "trees"] | None = option(
-        "What is written: CoNLL-U, JSON lines, or trees drawn in characters; by default by the output's name "
-        "(.jsonl, .txt), else CoNLL-U."
+        "Output format: CoNLL-U, JSON lines, or trees drawn in characters; defaults to the suffix of the "
+        "output (.jsonl, .txt), otherwise CoNLL-U."
     )
-    revision: str | None = option("Revision of the model on the Hub.")
     format: Literal["conllu", "text", "jsonl", "raw"] | None = option(
-        "Format of the input, if its name does not say it; of stdin conllu."
+        "Input format, if the suffix does not say; conllu for stdin."
     )
     tagger: str | None = option(
-        "A tagger to run first; without it the one in MODEL/tagger, if the model needs it; `none` takes the "
-        "input's tags."
+        "Tagger to run first; defaults to the one in MODEL/tagger if the model reads tags; `none` uses the "
+        "tags of the input."
     )
     decoding: Literal["best", "minimum-risk"] = option(
-        "The most probable structure, or that with the most right parts to be expected.", "best"
+        "The most probable structure, or the one with the highest expected number of correct parts.", "best"
     )
     confidence: bool = option(
-        "Also write probabilities: in MISC (HeadProb, LabelProb, ArcProb, TagProb), of the whole as comment.",
+        "Also write probabilities: per word in MISC (HeadProb, LabelProb, ArcProb, TagProb), per sentence as "
+        "a comment.",
         False,
     )
     kbest: int = option("Also write the K most probable structures, as comments or in JSON.", 0)
     max_words: int = option(
-        "Longest sentence that is annotated; memory grows with its square, from about 1 GB for 1000 words.",
-        1000,
+        "Longest sentence to annotate; memory grows with its square, from about 1 GB for 1000 words.", 1000
     )
     too_long: Literal["skip", "error"] = option(
-        "Leave longer sentences without annotation, with a comment, or stop.", "skip"
+        "Write longer sentences without annotation and with a comment, or stop.", "skip"
     )
-    resume: bool = option("Go on with what an interrupted run has left of the output.", False)
-    batch_words: int | None = option("Words of a batch, padding included; without it 2000, on a GPU 8000.")
+    resume: bool = option("Continue the output of an interrupted run.", False)
+    batch_words: int | None = option(f"{_BATCH_WORDS} Defaults to {BATCH_WORDS}, on a GPU to 8000.")
 
 
 @dataclass(kw_only=True)
 class VoteArguments(OutputArguments, TextArguments, VectorArguments):
     """Combine source models without training."""
 
-    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
-    rule: Literal["majority", "pool", "linear", "grouped", "truth"] = option(
-        "Majority vote; the best structure of the logarithmic pool, of the linear one, or of the logarithmic "
-        "one with weights by group; or truth inference over the labels of all words.",
-        "majority",
+    sources: list[str] = required(_SOURCES)
+    rule: Literal["majority", "pool", "linear"] = option(
+        "Majority vote, or the best structure of the logarithmic or linear opinion pool.", "majority"
     )
-    floor: float = option(
-        "For logarithmic pools: added to every marginal probability before the logarithm.", 1e-9
-    )
-    weights: str | None = option("For pool and linear: YAML file with a weight for each source by name.")
-    grouped_weights: str | None = option("For grouped: the file that learn-weights --grouped wrote.")
-    split: str = option("Which part of the treebank.", "test")
-    batch_words: int = option("Words of a batch, padding included.", 2000)
+    floor: float = option(f"For the logarithmic pool: {_FLOOR[0].lower()}{_FLOOR[1:]}", FLOOR)
+    weights: str | None = option("For pool and linear: YAML file with a weight per source name.")
+    split: str = option("Split of the treebank.", "test")
+    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)

@@ -1,11 +1,11 @@
-"""Annotate sentences with a model, as a stream; what is written of them is for the caller to say."""
+"""Annotate a stream of sentences with a model, and write them as CoNLL-U, JSON lines or drawn trees."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -19,132 +19,136 @@ from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
 from hf_xst.files import check_output_path
 from hf_xst.inference.annotation import (
     BLOCK,
-    Annotated,
     AnnotationSettings,
     Annotator,
-    Form,
-    annotator_beside,
-    load_annotator,
+    find_tagger,
+    load_tagger,
     model_identity,
 )
-from hf_xst.inference.confidence import Reading
-from hf_xst.inference.outputs import FORMS
-from hf_xst.inference.resuming import BlockFile
+from hf_xst.inference.outputs import WRITERS, Annotated, Writer
+from hf_xst.inference.resuming import ResumableFile
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.remote import split_revision
-from hf_xst.sources.pool import ready_model
-from hf_xst.sources.word_checks import tell_of_unknown_words
+from hf_xst.sources.loading import ready_model
+from hf_xst.sources.word_checks import warn_of_unknown_words
 
-STREAM, NO_ANNOTATOR = "-", "none"
+STREAM, NO_TAGGER = "-", "none"
 _NAMED = 3
-# Arguments by which the output is another one.
-_OF_OUTPUT = ("format", "decoding", "confidence", "kbest", "max_words", "too_long")
+# Arguments that change the output.
+_IDENTITY = ("format", "decoding", "confidence", "kbest", "max_words", "too_long")
 
 
 @dataclass
 class Counts:
-    """What has been done, for the person and for a later run."""
+    """Progress of a run, for reports and for a later run that resumes."""
 
     sentences: int = 0
     words: int = 0
-    left_out: int = 0
-    left_out_ids: list[str] = field(default_factory=list)
+    skipped: int = 0
+    skipped_ids: list[str] = field(default_factory=list)
     input_sha256: str = ""
 
     def add(self, block: Sequence[Annotated]) -> None:
         """Count a block."""
         self.sentences += len(block)
         self.words += sum(len(sentence.word_rows) for sentence, _ in block)
-        left = [sentence.identifier for sentence, found in block if found.left_out is not None]
-        self.left_out += len(left)
-        self.left_out_ids = [*self.left_out_ids, *left][:_NAMED]
+        skipped = [sentence.identifier for sentence, annotation in block if annotation.skipped is not None]
+        self.skipped += len(skipped)
+        self.skipped_ids = [*self.skipped_ids, *skipped][:_NAMED]
 
 
 class _Input:
-    """Sentences as they are read, and a digest of those that have been.
-
-    Args:
-        sentences: the stream.
-    """
+    """Iterate over sentences, and keep the last one and a digest of all sentences read."""
 
     def __init__(self, sentences: Iterator[ConlluSentence]) -> None:
-        self.sentences, self.digest = sentences, hashlib.sha256()
+        self._sentences, self._digest = sentences, hashlib.sha256()
         self.last: ConlluSentence | None = None
 
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
     def __iter__(self) -> Iterator[ConlluSentence]:
-        for sentence in self.sentences:
-            self.digest.update(sentence.raw.encode())
+        for sentence in self._sentences:
+            self._digest.update(sentence.raw.encode())
             self.last = sentence
             yield sentence
 
     def skip(self, counts: Counts) -> None:
-        """Pass over the sentences of an interrupted run.
+        """Skip the sentences of an interrupted run.
 
         Raises:
-            ValueError: they are not those that it has read.
+            ValueError: if the sentences differ from those that the run read.
         """
         stream = iter(self)
         for _ in range(counts.sentences):
-            if next(stream, None) is None:
-                break
-        if self.digest.hexdigest() != counts.input_sha256:
+            next(stream, None)
+        if self.sha256 != counts.input_sha256:
             raise ValueError(
-                f"the first {counts.sentences} sentences of the input are not those that the interrupted run "
-                "has read; give it the same input, or remove what it has left to start anew"
+                f"the first {counts.sentences} sentences of the input differ from those of the interrupted "
+                "run; pass the same input, or remove the partial output to start over"
             )
 
 
 def predict(arguments: PredictArguments) -> None:
-    """Write the input's sentences with the models' columns filled in; everything else stays as it was.
+    """Write the sentences of the input with the columns that the model predicts, otherwise unchanged.
 
     Args:
         arguments: see the class.
 
     Raises:
-        ValueError: the model reads tags, the input has none, and no tagger is at hand; a sentence is too long
-            and that is an error; or the output is left of another interrupted run.
+        ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
+            long and `too_long` is "error", or the output belongs to another interrupted run.
     """
-    if not _is_stream(arguments.output):
+    to_stream = _is_stream(arguments.output)
+    if to_stream and arguments.resume:
+        raise ValueError("--resume continues a file: pass --output")
+    if not to_stream:
         check_output_path(arguments.output, *arguments.input)
     vectors = read_word_vectors(arguments)
     path, revision = split_revision(arguments.model)
     model = ready_model(path, revision, vectors)
-    models = [*_annotators(arguments.tagger, model, path, revision, vectors), model]
-    reading = Reading(arguments.decoding, arguments.confidence, arguments.kbest)
-    settings = AnnotationSettings(reading, arguments.batch_words, arguments.max_words, arguments.too_long)
-    annotator = Annotator(models, settings)
-    form = FORMS[_form_name(arguments)](annotator)
-    sentences = _Input(_sentences(arguments))
-    if _is_stream(arguments.output):
-        if arguments.resume:
-            raise ValueError("--resume goes on with a file: give --output")
-        with _stream(arguments.output) as stream:
-            _to_stream(annotator, sentences, form, stream)
+    settings = AnnotationSettings(
+        arguments.decoding,
+        arguments.confidence,
+        arguments.kbest,
+        arguments.batch_words,
+        arguments.max_words,
+        arguments.too_long,
+    )
+    tagger = _tagger(arguments.tagger, model, path, revision, vectors)
+    annotator = Annotator([model] if tagger is None else [tagger, model], settings)
+    write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))
+    if to_stream:
+        with _open_stream(arguments.output) as stream:
+            counts = _write_to_stream(annotator, sentences, write, stream)
     else:
-        file = BlockFile(arguments.output, _identity(arguments, annotator, vectors), resume=arguments.resume)
-        _to_file(annotator, sentences, form, file)
+        identity = _identity(arguments, annotator, vectors)
+        file = ResumableFile(arguments.output, identity, resume=arguments.resume)
+        counts = _write_to_file(annotator, sentences, write, file)
+    if counts.skipped:
+        say(
+            f"{counts.skipped} sentences have more than {settings.max_words} words and were not annotated "
+            f"(first: {', '.join(counts.skipped_ids)}); --max-words raises the limit, --too-long error stops "
+            "at such a sentence",
+            "yellow",
+        )
 
 
-def _annotators(
-    chosen: str | None,
-    model: StructuredModel,
-    path: str,
-    revision: str | None,
-    vectors: WordVectors | None,
-) -> list[StructuredModel]:
-    if chosen == NO_ANNOTATOR:
-        return []
-    if chosen is None and model.annotation_column in model.input_columns:
-        chosen = annotator_beside(path, revision)
-    return [] if chosen is None else [load_annotator(chosen, vectors)]
+def _tagger(
+    name: str | None, model: StructuredModel, path: str, revision: str | None, vectors: WordVectors | None
+) -> StructuredModel | None:
+    if name is None and model.annotation_column in model.input_columns:
+        name = find_tagger(path, revision)
+    return None if name is None or name == NO_TAGGER else load_tagger(name, vectors)
 
 
-def _form_name(arguments: PredictArguments) -> str:
+def _format(arguments: PredictArguments) -> str:
     suffix = PurePath(arguments.output.removesuffix(".gz")).suffix
     return arguments.to or {".jsonl": "jsonl", ".txt": "trees"}.get(suffix, "conllu")
 
 
-def _sentences(arguments: PredictArguments) -> Iterator[ConlluSentence]:
+def _read(arguments: PredictArguments) -> Iterator[ConlluSentence]:
     for name in arguments.input:
         if name == STREAM:
             yield from iterate_unlabelled(sys.stdin.buffer, format=arguments.format or "conllu")
@@ -154,13 +158,13 @@ def _sentences(arguments: PredictArguments) -> Iterator[ConlluSentence]:
 
 def _identity(
     arguments: PredictArguments, annotator: Annotator, vectors: WordVectors | None
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     models = [model_identity(model, vectors) for model in annotator.models]
     return {
         "version": version("hf_xst"),
         "models": hashlib.sha256(repr(models).encode()).hexdigest(),
-        "to": _form_name(arguments),
-        **{name: vars(arguments)[name] for name in _OF_OUTPUT},
+        "to": _format(arguments),
+        **{name: vars(arguments)[name] for name in _IDENTITY},
         "batch_words": annotator.batch_words,
         "block": BLOCK,
     }
@@ -171,63 +175,53 @@ def _blocks(
 ) -> Iterator[list[Annotated]]:
     for number, block in enumerate(annotator.blocks(sentences, annotator.row, advance)):
         if number == 0:
-            tell_of_unknown_words(annotator.models[-1], (sentence.words for sentence, _ in block))
+            warn_of_unknown_words(annotator.models[-1], (sentence.words for sentence, _ in block))
         yield block
 
 
-def _to_stream(annotator: Annotator, sentences: _Input, form: Form, stream: IO[bytes]) -> None:
+def _write_to_stream(annotator: Annotator, sentences: _Input, write: Writer, stream: IO[bytes]) -> Counts:
     counts, before = Counts(), None
     with progress("predicting", None) as advance:
         for block in _blocks(annotator, sentences, advance):
-            stream.write(form(block, before).encode())
+            stream.write(write(block, before).encode())
             stream.flush()
             before = block[-1][0]
             counts.add(block)
-    _tell_left_out(counts, annotator)
+    return counts
 
 
-def _to_file(annotator: Annotator, sentences: _Input, form: Form, file: BlockFile) -> None:
+def _write_to_file(annotator: Annotator, sentences: _Input, write: Writer, file: ResumableFile) -> Counts:
     counts = Counts(**file.progress)
     done, begin = counts.words, time.perf_counter()
     if counts.sentences:
         sentences.skip(counts)
-        say(f"{file.part} holds {counts.sentences} sentences already; going on behind them")
+        say(f"{file.partial} has {counts.sentences} sentences; continuing after them")
     before = sentences.last
     try:
         with file, progress("predicting", None) as advance:
             for block in _blocks(annotator, sentences, advance):
                 counts.add(block)
-                counts.input_sha256 = sentences.digest.hexdigest()
-                file.add(form(block, before), asdict(counts))
+                counts.input_sha256 = sentences.sha256
+                file.add(write(block, before), asdict(counts))
                 before = block[-1][0]
     except BaseException:
         if file.progress:
-            held = file.progress["sentences"]
-            say(f"{file.part} holds the first {held} sentences; --resume goes on behind them", "yellow")
+            done = file.progress["sentences"]
+            say(f"{file.partial} has the first {done} sentences; --resume continues after them", "yellow")
         raise
     rate = (counts.words - done) / max(1e-9, time.perf_counter() - begin)
     say(f"{file.path}: {counts.sentences} sentences, {counts.words} words ({rate:,.0f} words/s)")
-    _tell_left_out(counts, annotator)
-
-
-def _tell_left_out(counts: Counts, annotator: Annotator) -> None:
-    if counts.left_out:
-        say(
-            f"{counts.left_out} sentences have more than {annotator.settings.max_words} words and were left "
-            f"without annotation (first: {', '.join(counts.left_out_ids)}); --max-words raises the limit, "
-            "--too-long error stops at such a sentence",
-            "yellow",
-        )
+    return counts
 
 
 def _is_stream(output: str) -> bool:
-    """Say whether the output cannot be put in its place when it is complete: stdout, a pipe, a device."""
+    """Return whether the output cannot be replaced when complete: stdout, a pipe, a device."""
     path = Path(output)
     return output == STREAM or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager
-def _stream(output: str) -> Iterator[IO[bytes]]:
+def _open_stream(output: str) -> Iterator[IO[bytes]]:
     if output == STREAM:
         yield sys.stdout.buffer
     else:

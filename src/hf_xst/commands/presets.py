@@ -1,7 +1,6 @@
-"""Two ways from sources to a target model: as published, and the one that did best here (docs/results).
+"""Presets, published settings, and how options resolve: the one place of each default of charts and transfer.
 
-A recipe says what holds where nothing else is told: `hf-xst build-charts` writes its name with the charts,
-and `hf-xst transfer` trains on charts as in the recipe that they were made by.
+An option that is given takes precedence, then the preset, then the published setting of the task.
 """
 
 from __future__ import annotations
@@ -10,130 +9,76 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from hf_xst.commands.options import TransferArguments
+from hf_xst.charts.chart import ChartSettings
+from hf_xst.charts.dataset import ChartInfo
+from hf_xst.commands.options import BuildChartsArguments, LoopArguments, TransferArguments
+from hf_xst.console import say
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.training.collation import Bests, ChartUse
+from hf_xst.sources.agreement import read_weights
+from hf_xst.sources.averaging import SCRATCH, can_average
+from hf_xst.training.collation import ChartUse
 
-Arguments = TypeVar("Arguments", bound=TransferArguments)
-AGREEMENT, UNIFORM = "agreement", "uniform"  # in place of a file of weights
+Options = TypeVar("Options", bound=LoopArguments)
+AGREEMENT, UNIFORM = "agreement", "uniform"  # instead of a file of weights
+PAPER, RECOMMENDED = "paper", "recommended"
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What building charts and training on them take where they are not told otherwise.
+class Preset:
+    """Defaults from charts to the target model.
 
     Args:
-        start_by_agreement: training starts from the mean of the sources where these were fine-tuned from one
-            start, else from the source that agrees best with the others; if not, from the first.
-        weights: `agreement` or `uniform`.
-        sigma: mass that is stored.
-        keep_log_probs: the pooled log-probabilities are stored as well.
-        max_length: longest sentence, added tokens counted; the published one of the task if not given.
-        use: what of a stored chart a model is trained on.
-        learning_rate: step size of training; the published one of the task if not given.
-        updates: number of updates.
-        batch_size: sentences of a batch.
+        charts: settings of the charts.
+        weights: `"agreement"` or `"uniform"`.
+        rank_sources: initialise from the average of the sources if they share an initialisation, otherwise
+            from the source that agrees most with the rest; if false, from the first source.
+        max_length: longest sentence, added tokens included; the published one of the task if None.
+        use: which part of the stored charts a model is trained on.
+        learning_rate: the published one of the task if None.
+        max_steps: number of updates.
+        batch_size: sentences per batch.
     """
 
-    start_by_agreement: bool = False
+    charts: ChartSettings = ChartSettings()
     weights: str = UNIFORM
-    sigma: float = 0.95
-    keep_log_probs: bool = False
+    rank_sources: bool = False
     max_length: int | None = None
     use: ChartUse = ChartUse()
     learning_rate: float | None = None
-    updates: int = 800
+    max_steps: int = 800
     batch_size: int = 80
 
 
-PUBLISHED_RECIPE, RECOMMENDED = "published", "recommended"
-RECIPES: Mapping[str, Recipe] = {
-    PUBLISHED_RECIPE: Recipe(),
-    RECOMMENDED: Recipe(
-        start_by_agreement=True,
+PRESETS: Mapping[str, Preset] = {
+    PAPER: Preset(),
+    RECOMMENDED: Preset(
+        charts=ChartSettings(sigma=0.999, keep_log_probs=True),
         weights=AGREEMENT,
-        sigma=0.999,
-        keep_log_probs=True,
+        rank_sources=True,
         max_length=61,
         use=ChartUse(best="pool", sigma=0.95, soft=0.5),
         learning_rate=1e-4,
-        updates=200,  # from a good start, more of them are no sure gain (docs/results)
+        max_steps=200,  # with a good initial model, more updates gain nothing certain (docs/results)
         batch_size=20,
     ),
 }
 
 
-def recipe_of(provenance: Mapping[str, Any]) -> str:
-    """Name the recipe that charts were made by; charts from before there were two are published ones."""
-    return str(provenance.get("recipe", PUBLISHED_RECIPE))
-
-
-def as_in_recipe(arguments: Arguments, provenance: Mapping[str, Any]) -> Arguments:
-    """Fill in the length of training and the size of batches, where they are not told.
-
-    Raises:
-        ValueError: the charts' recipe is not known.
-    """
-    recipe = _known(recipe_of(provenance))
-    return replace(
-        arguments,
-        updates=recipe.updates if arguments.updates is None else arguments.updates,
-        batch_size=recipe.batch_size if arguments.batch_size is None else arguments.batch_size,
-    )
-
-
-def _known(recipe: str) -> Recipe:
-    if recipe not in RECIPES:
-        raise ValueError(
-            f"the charts were made by the recipe {recipe!r}; this package knows {', '.join(RECIPES)}"
-        )
-    return RECIPES[recipe]
-
-
-def chart_use(
-    provenance: Mapping[str, Any],
-    best: Bests | None = None,
-    sigma: float | None = None,
-    soft: float | None = None,
-) -> ChartUse:
-    """Complete what is told of the use of charts by the recipe that they were made by.
-
-    Args:
-        provenance: of the charts: their recipe, and the mass that they hold.
-        best: see `ChartUse`; the recipe's if not given, as the next two.
-        sigma: see `ChartUse`; where the recipe's is more than the charts hold, all of them is taken.
-        soft: see `ChartUse`.
-
-    Raises:
-        ValueError: the recipe is not known, a value is out of range, or sigma is more than the charts hold.
-    """
-    own, held = _known(recipe_of(provenance)).use, float(provenance["sigma"])
-    if sigma is not None and sigma > held:
-        raise ValueError(
-            f"sigma is {sigma}, but the charts hold {held} of the mass: give no more than that, or make them "
-            f"again with build-charts --sigma {sigma}"
-        )
-    if sigma is None and own.sigma is not None and own.sigma < held:
-        sigma = own.sigma
-    return ChartUse(own.best if best is None else best, sigma, own.soft if soft is None else soft)
-
-
 @dataclass(frozen=True)
 class Published:
-    """Settings that differ between the two tasks.
+    """Published settings of a task (Kurniawan et al. 2021, supplement, table 6).
 
     Args:
-        target_length: longest target sentence in training, added tokens counted.
-        learning_rate: Adam's step size, by kind of charts, see `kind_of`.
-        l2: strength of the pull to the starting parameters, by kind of charts.
-        recipe: the one that is taken where none is told, see `hf_xst.commands.presets`: what did better on
-            most of the paper's languages (docs/results).
+        max_length: longest target sentence in training, added tokens included.
+        learning_rate: of Adam, by `ChartInfo.chart_kind`.
+        l2: strength of the pull to the initial parameters, by `ChartInfo.chart_kind`.
+        preset: the default preset, which did better on most of the paper's languages (docs/results).
     """
 
-    target_length: int
-    learning_rate: dict[str, float]
-    l2: dict[str, float]
-    recipe: str
+    max_length: int
+    learning_rate: Mapping[str, float]
+    l2: Mapping[str, float]
+    preset: str
 
 
 SOURCE_LEARNING_RATE = 1e-4
@@ -148,58 +93,178 @@ PUBLISHED = {
         60,
         {"union": 5.9e-5, "pool": 2.6e-4, "learned": 4.7e-4},
         {"union": 0.1, "pool": 4.7e-3, "learned": 0.062},
-        PUBLISHED_RECIPE,
+        PAPER,
     ),
 }
 
 
-def default_recipe(model_type: str) -> str:
-    """Name the recipe that a kind of model takes where none is told; for new kinds the published one."""
-    return PUBLISHED[model_type].recipe if model_type in PUBLISHED else PUBLISHED_RECIPE
-
-
 def published(model_type: str, flag: str) -> Published:
-    """Return the published settings of a kind of model.
-
-    Args:
-        model_type: as in its configuration.
-        flag: what must be told for kinds that the paper does not have.
+    """Return the published settings of a type of model.
 
     Raises:
-        ValueError: it is such a kind.
+        ValueError: the paper has none; the message asks for the flag.
     """
     if model_type not in PUBLISHED:
         raise ValueError(f"the paper has no settings for a {model_type}: give {flag}")
     return PUBLISHED[model_type]
 
 
-def target_length(model_type: str) -> int:
-    """Return the longest target sentence in training, added tokens counted.
-
-    Raises:
-        ValueError: see `published`.
-    """
-    return published(model_type, "--max-length").target_length
-
-
-def chart_limits(model: StructuredModel, max_length: int | None = None) -> dict[str, int]:
-    """Say which sentences get charts, as limits for `hf_xst.data.prepare`.
+def length_limits(model: StructuredModel, max_length: int | None = None) -> dict[str, int]:
+    """Return the limits of sentences that get charts, for `hf_xst.data.prepare`.
 
     Args:
         model: one of the sources.
-        max_length: longest sentence, added tokens counted; by default the published one.
+        max_length: longest sentence, added tokens included; defaults to the published one.
 
     Raises:
-        ValueError: the length is below 1, or not given for a kind of model that the paper does not have.
+        ValueError: the length is below 1, or missing for a model that the paper does not have.
     """
     if max_length is not None and max_length < 1:
         raise ValueError(f"max_length is {max_length}; expected at least 1")
-    limit = target_length(model.config.model_type) if max_length is None else max_length
-    return {"max_length": limit, "added_tokens": model.leading + model.trailing}
+    if max_length is None:
+        max_length = published(model.config.model_type, "--max-length").max_length
+    return {"max_length": max_length, "added_tokens": model.leading + model.trailing}
 
 
-def kind_of(provenance: Mapping[str, Any]) -> str:
-    """Say by which kind of charts settings are chosen: `union`, `pool`, or, with weights, `learned`."""
-    if provenance["rule"] == "union":
-        return "union"
-    return "learned" if provenance.get("weights") else "pool"
+@dataclass(frozen=True)
+class ChartPlan:
+    """Resolved options of build-charts.
+
+    Args:
+        preset: name of the preset.
+        settings: settings of the charts; weights only if they are read from a file.
+        by_agreement: compute the weights from the agreement of the sources.
+        rank_sources: choose the initial model by agreement.
+        may_average: initialise training from the average of the sources if they can be averaged.
+        max_length: longest sentence; the published one if None.
+    """
+
+    preset: str
+    settings: ChartSettings
+    by_agreement: bool
+    rank_sources: bool
+    may_average: bool
+    max_length: int | None
+
+
+def resolve_charts(options: BuildChartsArguments, models: Mapping[str, StructuredModel]) -> ChartPlan:
+    """Resolve the options of build-charts for some sources.
+
+    Raises:
+        ValueError: a value is out of range, or the file of weights is broken.
+    """
+    name = options.preset or _default_preset(options, models)
+    preset = PRESETS[name]
+    weights = options.weights or preset.weights
+    settings = ChartSettings(
+        options.rule,
+        _first(options.sigma, preset.charts.sigma),
+        options.floor,
+        None if weights in (AGREEMENT, UNIFORM) else read_weights(weights),
+        _first(options.keep_log_probs, preset.charts.keep_log_probs),
+        options.temperature,
+    )
+    ranks = preset.rank_sources and options.init_from is None
+    return ChartPlan(
+        name,
+        settings,
+        weights == AGREEMENT,
+        ranks and options.select is None,
+        ranks,
+        _first(options.max_length, preset.max_length),
+    )
+
+
+def _default_preset(options: BuildChartsArguments, models: Mapping[str, StructuredModel]) -> str:
+    if options.rule != "pool":
+        return PAPER
+    if can_average(models):
+        return RECOMMENDED
+    model_type = next(iter(models.values())).config.model_type
+    return PUBLISHED[model_type].preset if model_type in PUBLISHED else PAPER
+
+
+@dataclass(frozen=True)
+class TransferPlan:
+    """Resolved options of transfer: every value that training depends on besides model and charts.
+
+    Args:
+        use: which part of the stored charts the model is trained on.
+        learning_rate: of Adam.
+        l2: strength of the pull to the initial parameters.
+        batch_size: sentences per batch and process.
+        max_steps: number of updates; None if `epochs` counts.
+        epochs: passes over the charts; None if `max_steps` counts.
+    """
+
+    use: ChartUse
+    learning_rate: float
+    l2: float
+    batch_size: int
+    max_steps: int | None
+    epochs: float | None
+
+
+def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPlan:
+    """Resolve the options of transfer for some charts.
+
+    Raises:
+        ValueError: the preset of the charts is unknown, a value is out of range, sigma is larger than that of
+            the charts, or the paper has no setting for the type of model.
+    """
+    preset = preset_of(info)
+    resolved = resolve_steps(options)
+    max_steps = resolved.max_steps
+    if max_steps is None and resolved.epochs is None:
+        max_steps = preset.max_steps
+    rate = _first(options.learning_rate, preset.learning_rate)
+    if rate is None:
+        rate = published(info.model_type, "--learning-rate").learning_rate[info.chart_kind]
+    l2 = 0.0 if options.init_from == SCRATCH else options.l2
+    if l2 is None:
+        l2 = published(info.model_type, "--l2").l2[info.chart_kind]
+    batch_size = _first(options.batch_size, preset.batch_size)
+    return TransferPlan(chart_use(options, info), rate, l2, batch_size, max_steps, resolved.epochs)
+
+
+def resolve_steps(options: Options) -> Options:
+    """Return the options with `epochs` None if `max_steps` is given, which takes precedence."""
+    if options.max_steps is None or options.epochs is None:
+        return options
+    default = type(options).__dataclass_fields__["epochs"].default
+    if options.epochs != default:
+        say(
+            f"--epochs {options.epochs} is ignored because --max-steps {options.max_steps} was given",
+            "yellow",
+        )
+    return replace(options, epochs=None)
+
+
+def preset_of(info: ChartInfo) -> Preset:
+    """Return the preset recorded with charts.
+
+    Raises:
+        ValueError: it is unknown.
+    """
+    if info.preset not in PRESETS:
+        raise ValueError(
+            f"the charts were made with the preset {info.preset!r}; this package knows {', '.join(PRESETS)}"
+        )
+    return PRESETS[info.preset]
+
+
+def chart_use(options: TransferArguments, info: ChartInfo) -> ChartUse:
+    """Resolve which part of the stored charts a model is trained on; see `resolve_transfer`."""
+    default, held, sigma = preset_of(info).use, info.settings.sigma, options.sigma
+    if sigma is not None and sigma > held:
+        raise ValueError(
+            f"--sigma is {sigma}, but the charts hold {held} of the mass: give at most that, or make them "
+            f"again with build-charts --sigma {sigma}"
+        )
+    if sigma is None and default.sigma is not None and default.sigma < held:
+        sigma = default.sigma
+    return ChartUse(_first(options.best, default.best), sigma, _first(options.soft, default.soft))
+
+
+def _first(given: Any, default: Any) -> Any:
+    return default if given is None else given

@@ -1,4 +1,4 @@
-"""From what a command was told to prepared rows."""
+"""Load the sentences that a command names as prepared rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hf_xst.data import (
 from hf_xst.data.folders import canonical_split
 from hf_xst.data.layout import content_hash
 from hf_xst.data.sentence import BLANK
-from hf_xst.inference.annotation import load_annotator as load_annotator
+from hf_xst.inference.annotation import load_tagger as load_tagger
 from hf_xst.inference.annotation import model_identity
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.training.trainer import GOLD
@@ -33,36 +33,36 @@ _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")
 
 
 def split_of(treebank: str, split: str, data: Sequence[str]) -> Dataset:
-    """Load a part of a treebank; `dev[:500]` or `train[90%:]` takes a stretch of it.
+    """Load a split of a treebank, or a slice of it such as `dev[:500]` or `train[90%:]`.
 
     Raises:
-        ValueError: the part is not there, holds no sentence, or is written in another form.
+        ValueError: the split does not exist, is empty, or is written in another form.
     """
-    found = _parsed(split)
+    found = _parse_split(split)
     rows = load_treebank(treebank, splits=[found["name"]], data_roots=list(data))
     dataset: Dataset = rows[next(iter(rows))]
     total = len(dataset)
-    start, end = _place(found["start"], total, 0), _place(found["end"], total, total)
+    start, end = _index(found["start"], total, 0), _index(found["end"], total, total)
     if start >= end:
-        raise ValueError(f"{treebank} {split} holds no sentence: the whole part has {total}")
+        raise ValueError(f"{treebank} {split} is empty: the whole split has {total} sentences")
     return dataset if (start, end) == (0, total) else dataset.select(range(start, end))
 
 
 def has_split(treebank: str, split: str, data: Sequence[str]) -> bool:
-    """Say whether a treebank has a part, without reading sentences where that can be told from file names."""
-    name = canonical_split(_parsed(split)["name"])
+    """Return whether a treebank has a split, from file names alone where possible."""
+    name = canonical_split(_parse_split(split)["name"])
     files = treebank_files(treebank, data_roots=list(data))
     return name in (load_treebank(treebank) if files is None else files)
 
 
-def _parsed(split: str) -> re.Match[str]:
+def _parse_split(split: str) -> re.Match[str]:
     found = _SPLIT.fullmatch(split)
     if found is None:
         raise ValueError(f"cannot read the split {split!r}; expected e.g. dev, dev[:500] or train[90%:]")
     return found
 
 
-def _place(text: str | None, total: int, default: int) -> int:
+def _index(text: str | None, total: int, default: int) -> int:
     if not text:
         return default
     if text.endswith("%"):
@@ -71,40 +71,39 @@ def _place(text: str | None, total: int, default: int) -> int:
 
 
 def needs_structure(columns: Sequence[str] | None) -> bool:
-    """Say whether gold for these columns is more than labels of words."""
+    """Return whether gold for these columns is more than labels of words."""
     return columns is None or bool(set(columns) & (set(prepared_features(gold=True)) - _ALWAYS))
 
 
 def other_labels(columns: Sequence[str] | None) -> list[str]:
-    """Return those of the columns that prepared rows have on request alone."""
+    """Return those columns that prepared rows have on request only."""
     return [column for column in columns or () if column not in prepared_features(gold=True)]
 
 
 def labelled_rows(rows: Dataset, columns: Sequence[str], *, all_words: bool = False) -> tuple[Dataset, str]:
-    """Leave out sentences without labels, from which nothing is learned, or by which nothing can be scored.
+    """Leave out sentences without labels.
 
     Args:
         rows: prepared rows.
-        columns: those that are wanted; where they are more than labels of words, all rows are kept.
-        all_words: leave out sentences that lack the label of any word, instead of those that have none.
+        columns: the label columns; all rows are kept if they are more than labels of words.
+        all_words: leave out sentences that lack the label of any word, instead of those without any label.
 
     Returns:
-        The other rows, and what to add to a note about them: empty if there was none.
+        The other rows, and an addition to the summary, empty if no row was left out.
     """
     if needs_structure(columns):
-        return rows, ""  # judged when they were prepared
-    wanted = [rows[column] for column in columns]
+        return rows, ""  # checked when they were prepared
     enough = all if all_words else any
-    places = [
-        place
-        for place, labels in enumerate(zip(*wanted, strict=True))
+    kept = [
+        index
+        for index, labels in enumerate(zip(*(rows[column] for column in columns), strict=True))
         if all(enough(label != BLANK for label in each) for each in labels)
     ]
-    if len(places) == len(rows):
+    if len(kept) == len(rows):
         return rows, ""
     lacking = "have words without a label" if all_words else "have no label"
-    left_out = f", {len(rows) - len(places)} of them left out because they {lacking}"
-    return rows.select(places), left_out
+    left_out = f", {len(rows) - len(kept)} of them left out because they {lacking}"
+    return rows.select(kept), left_out
 
 
 def gold_rows(
@@ -116,33 +115,33 @@ def gold_rows(
     faulty: Any = "error",
     **limits: Any,
 ) -> tuple[Dataset, str]:
-    """Load prepared rows with gold, and what the preparation reports.
+    """Load prepared rows with gold, and a summary of what was read and left out.
 
     Args:
         treebank: see the commands.
-        split: the part, as for `split_of`.
+        split: as for `split_of`.
         data: folders of treebanks.
-        columns: the columns that matter; gold of others is neither read nor judged. All of them by default.
+        columns: columns whose gold is read and checked; all by default.
         faulty: see `hf_xst.data.prepare`.
         limits: length limits of `hf_xst.data.prepare`.
 
     Raises:
-        ValueError: the part is not there, or no sentence of it is left.
+        ValueError: the split does not exist, or no sentence is left.
     """
     whole = split_of(treebank, split, data)
     structure, labels = needs_structure(columns), other_labels(columns)
     dataset, report = prepare(whole, gold=structure, labels=labels, faulty=faulty, **limits)
-    return some(dataset, f"{treebank} {split}: {report}")
+    return require_sentences(dataset, f"{treebank} {split}: {report}")
 
 
 def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, str]:
-    """Load prepared rows without gold from `--text` or `--treebank`, and what the preparation reports.
+    """Load prepared rows without gold from `--text` or `--treebank`, and a summary.
 
     Raises:
         ValueError: neither or both are given, or no sentence is left.
     """
     if (arguments.text is None) == (arguments.treebank is None):
-        raise ValueError("give either --treebank (with --split) or --text, to say which sentences are meant")
+        raise ValueError("give either --treebank (with --split) or --text")
     if arguments.text is not None:
         source, name = read_unlabelled(arguments.text), arguments.text
     else:
@@ -150,22 +149,22 @@ def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, s
         source = split_of(arguments.treebank, arguments.split, arguments.data)
         name = f"{arguments.treebank} {arguments.split}"
     dataset, report = prepare(source, gold=False, **limits)
-    return some(dataset, f"{name}: {report}")
+    return require_sentences(dataset, f"{name}: {report}")
 
 
-def some(dataset: Dataset, note: str) -> tuple[Dataset, str]:
-    """Return what is given, unless no sentence is left.
+def require_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
+    """Return rows and their summary, unless no sentence is left.
 
     Raises:
-        ValueError: there is none; the note says what became of them.
+        ValueError: no sentence is left; the message contains the summary.
     """
     if not len(dataset):
-        raise ValueError(f"no sentence is left to work on: {note}")
+        raise ValueError(f"no sentence is left: {note}")
     return dataset, note
 
 
 def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
-    """Read the vectors that a command names, if it does."""
+    """Read the word vectors that a command names, if any."""
     if arguments.vectors is None:
         return None
     if arguments.vector_rows is not None and arguments.vector_rows < 1:
@@ -176,19 +175,19 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
 def annotate(
     dataset: Dataset, annotator: str | None, vectors: WordVectors | None, *, keep_gold: bool = False
 ) -> Dataset:
-    """Annotate a data set by a model given by folder or Hub id, if one is given.
+    """Annotate a data set with a model given by folder or Hub id, if one is given.
 
-    The result is streamed to the cache of `datasets`, and found there again.
+    The result is cached by `datasets`.
 
     Args:
         dataset: prepared rows.
         annotator: the model.
         vectors: word vectors, if the model reads by vectors.
-        keep_gold: keep what is replaced in a column of its own, for scores that depend on it.
+        keep_gold: keep replaced values in a separate column, for scores that depend on them.
     """
     if annotator is None:
         return dataset
-    model = load_annotator(annotator, vectors)
+    model = load_tagger(annotator, vectors)
     about = [*model_identity(model, vectors), content_hash(dataset), keep_gold, dataset.column_names]
     identity = json.dumps(about)
     kept = {GOLD + column: dataset.features[column] for column in model.columns if keep_gold}

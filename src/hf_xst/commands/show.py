@@ -1,4 +1,4 @@
-"""Show trees of a CoNLL-U file, or charts of a chart data set, in the terminal or as pictures."""
+"""Draw trees of a CoNLL-U file, or charts of a chart data set, as text, SVG or an HTML page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any, Literal
 
 import torch
 
-from hf_xst.charts.dataset import from_ragged, load_charts, structure_triples, to_mask
+from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure_triples, to_mask
 from hf_xst.commands.options import option
 from hf_xst.data import ConlluSentence, read_conllu
+from hf_xst.data.sentence import BLANK
 from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
-from hf_xst.drawing.opinions import Columns
+from hf_xst.drawing.tables import Columns
 from hf_xst.drawing.views import ChartView
 from hf_xst.files import check_output_path, write_text
-from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
+from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 
 FORMATS = {"": "text", ".txt": "text", ".svg": "svg", ".html": "html", ".htm": "html"}
-BLANK = "_"
+NamedDrawings = Iterator[tuple[str, Drawing]]
 
 
 @dataclass(kw_only=True)
@@ -31,107 +32,99 @@ class ShowArguments:
     """Show trees or charts."""
 
     input: str | None = option(
-        "A CoNLL-U file with trees, gzipped or not; - for stdin. The flag may be left out."
+        "CoNLL-U file with trees, plain or gzipped; - for stdin. The flag is optional."
     )
     charts: str | None = option(
-        "Charts in its place: a folder that build-charts wrote, or a data set on the Hub."
+        "Charts instead: a folder written by build-charts, or a data set on the Hub (ID[@REVISION])."
     )
-    revision: str | None = option("Revision of the charts on the Hub.")
     gold: str | None = option(
-        "With --charts: a CoNLL-U file whose annotation of the same sentence is marked."
+        "With --charts: CoNLL-U file with gold annotation of the same sentences, to mark."
     )
-    index: list[int] = option(
-        "Numbers of the sentences, the first one being 1; all of a file without it.", []
-    )
-    sent_id: list[str] = option("Or their sent_ids.", [])
-    confidence: str = option(
-        "Colour arcs by the probabilities that MISC holds under this key, if it does.", "ArcProb"
-    )
+    index: list[int] = option("Numbers of the sentences, from 1; defaults to all sentences.", [])
+    sent_id: list[str] = option("sent_ids of the sentences.", [])
+    confidence: str = option("Key in MISC of the probabilities that colour the arcs, if present.", "ArcProb")
     format: Literal["text", "svg", "html"] | None = option(
-        "Text for a terminal, one picture, or a page of them; by default as the output is named."
+        "Text for a terminal, one picture, or a page of pictures; defaults to the suffix of the output."
     )
-    output: str = option("The file; - for stdout.", "-")
+    output: str = option("Output file; - for stdout.", "-")
 
 
 def show(arguments: ShowArguments) -> None:
-    """Draw the sentences that are asked for.
+    """Draw the selected sentences.
 
     Args:
         arguments: see the class.
 
     Raises:
-        ValueError: not exactly one of input and charts is given, a sentence is not there or has no tree, or
-            several sentences shall be one picture.
+        ValueError: if not exactly one of input and charts is given, a sentence does not exist or has no tree,
+            or one SVG file is requested for several sentences.
     """
     if (arguments.input is None) == (arguments.charts is None):
-        raise ValueError("give either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
+        raise ValueError("pass either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
     if arguments.output != "-":
         check_output_path(arguments.output, arguments.input, arguments.gold)
     if arguments.input is not None and Path(arguments.input).is_dir():
-        raise ValueError(f"{arguments.input} is a folder; if it holds charts, say --charts {arguments.input}")
-    form = arguments.format or _format_of(arguments.output)
-    found = _trees(arguments) if arguments.charts is None else _charts(arguments)
-    if form == "text":
-        _write_text(found, arguments.output)
+        raise ValueError(f"{arguments.input} is a folder; for a folder of charts: --charts {arguments.input}")
+    output_format = arguments.format or _format_of(arguments.output)
+    named = _draw_trees(arguments) if arguments.charts is None else _draw_charts(arguments)
+    if output_format == "text":
+        _write_text(named, arguments.output)
         return
-    drawings = list(found)
-    if form == "html":
+    drawings = list(named)
+    if output_format == "html":
         content = html_page(drawings, Path(arguments.input or arguments.charts or "").name)
     elif len(drawings) == 1:
         content = standalone(drawings[0][1].svg)
     else:
         raise ValueError(
-            f"an SVG file holds one sentence, found {len(drawings) or 'none'}: choose one by --index or "
-            "--sent_id, or ask for --format html"
+            f"an SVG file holds one sentence, found {len(drawings)}: choose one with --index or --sent-id, "
+            "or write a page (--format html)"
         )
-    _write(content, arguments.output)
+    if arguments.output == "-":
+        sys.stdout.write(content)
+    else:
+        write_text(arguments.output, content)
 
 
 def _format_of(output: str) -> str:
     suffix = "" if output == "-" else Path(output).suffix
     if suffix not in FORMATS:
-        raise ValueError(
-            f"--output {output}: found {suffix}, expected {', '.join(filter(None, FORMATS))}; or say what is "
-            "to be written by --format"
-        )
+        known = ", ".join(filter(None, FORMATS))
+        raise ValueError(f"--output {output}: found {suffix}, expected {known}; or choose a --format")
     return FORMATS[suffix]
 
 
-def _write_text(found: Iterator[tuple[str, Drawing]], output: str) -> None:
-    blocks = (f"# {name}\n{drawing.text}\n" for name, drawing in found)
-    if output == "-":  # one by one: a long file begins to show at once
-        for place, block in enumerate(blocks):
-            sys.stdout.write(("\n" if place else "") + block)
-    else:
+def _write_text(named: NamedDrawings, output: str) -> None:
+    blocks = (f"# {name}\n{drawing.text}\n" for name, drawing in named)
+    if output != "-":
         write_text(output, "\n".join(blocks))
+        return
+    for index, block in enumerate(blocks):  # one by one: the first trees of a long file appear at once
+        sys.stdout.write(("\n" if index else "") + block)
 
 
-def _write(content: str, output: str) -> None:
-    if output == "-":
-        sys.stdout.write(content)
-    else:
-        write_text(output, content)
-
-
-def _trees(arguments: ShowArguments) -> Iterator[tuple[str, Drawing]]:
-    source = sys.stdin.buffer if arguments.input == "-" else arguments.input
-    assert source is not None
-    wanted_numbers, wanted_names = set(arguments.index), set(arguments.sent_id)
-    everything = not wanted_numbers and not wanted_names
-    for sentence in read_conllu(source):
-        if everything or sentence.number in wanted_numbers or sentence.sent_id in wanted_names:
-            wanted_numbers.discard(sentence.number)
-            wanted_names.discard(sentence.sent_id or "")
-            yield sentence.identifier, sentence_drawing(sentence, arguments.confidence)
-            if not everything and not wanted_numbers and not wanted_names:
-                return
-    _check_found(wanted_numbers, wanted_names, str(arguments.input))
-
-
-def _check_found(numbers: set[int], names: set[str], place: str) -> None:
+def _check_all_found(numbers: set[int], names: set[str], path: str) -> None:
     missing = [*(f"number {number}" for number in sorted(numbers)), *sorted(names)]
     if missing:
-        raise ValueError(f"{place} has no sentence {', '.join(missing)} (numbers count from 1)")
+        raise ValueError(f"{path} has no sentence {', '.join(missing)} (numbers count from 1)")
+
+
+# -- trees -----------------------------------------------------------------------------------------------
+
+
+def _draw_trees(arguments: ShowArguments) -> NamedDrawings:
+    source = sys.stdin.buffer if arguments.input == "-" else arguments.input
+    assert source is not None
+    numbers, names = set(arguments.index), set(arguments.sent_id)
+    everything = not numbers and not names
+    for sentence in read_conllu(source):
+        if everything or sentence.number in numbers or sentence.sent_id in names:
+            numbers.discard(sentence.number)
+            names.discard(sentence.sent_id or "")
+            yield sentence.identifier, sentence_drawing(sentence, arguments.confidence)
+            if not everything and not numbers and not names:
+                return
+    _check_all_found(numbers, names, str(arguments.input))
 
 
 def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> Drawing:
@@ -139,29 +132,26 @@ def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> D
 
     Args:
         sentence: the sentence.
-        confidence: the key in MISC of the probability of each word's arc; arcs have no colour without it.
+        confidence: key in MISC of the probability of each word's arc; if absent, arcs have no colour.
 
     Raises:
-        ConlluError: the sentence has no tree, or some of its words have a probability and others not.
+        ConlluError: if the sentence has no tree, or only some words have a probability.
     """
     heads = _heads(sentence)
     upos = None if set(sentence.upos) == {BLANK} else sentence.upos
     try:
+        values = _from_misc(sentence, confidence)
+        title = sentence.text
         return Drawing.tree(
-            sentence.words,
-            heads,
-            sentence.deprels,
-            upos=upos,
-            confidence=_from_misc(sentence, confidence),
-            title=sentence.text,
+            sentence.words, heads, sentence.deprels, upos=upos, confidence=values, title=title
         )
-    except ValueError as problem:
-        raise sentence.error(str(problem)) from problem
+    except ValueError as error:
+        raise sentence.error(str(error)) from error
 
 
 def _heads(sentence: ConlluSentence) -> list[int]:
     if not all(head.isdecimal() for head in sentence.heads):
-        raise sentence.error("its heads are not all numbers; expected a tree (hf-xst predict makes one)")
+        raise sentence.error("its heads are not all numbers; expected a tree, as `hf-xst predict` writes")
     return [int(head) for head in sentence.heads]
 
 
@@ -171,78 +161,74 @@ def _from_misc(sentence: ConlluSentence, key: str) -> list[float] | None:
     ]
     if not any(key in entry for entry in entries):
         return None
-    found = []
+    values = []
     for word, entry in zip(sentence.words, entries, strict=True):
         try:
-            found.append(float(entry[key]))
+            values.append(float(entry[key]))
         except (KeyError, ValueError):
-            raise ValueError(f"word {word!r} has no number {key}=... in MISC, other words have") from None
-    return found
+            raise ValueError(f"word {word!r} has no number {key}=... in MISC, but other words have") from None
+    return values
 
 
-def _charts(arguments: ShowArguments) -> Iterator[tuple[str, Drawing]]:
-    assert arguments.charts is not None
-    rows, provenance = load_charts(arguments.charts, arguments.revision)
-    places = [number - 1 for number in arguments.index]
-    if not all(0 <= place < len(rows) for place in places):
-        raise ValueError(f"{arguments.charts} holds {len(rows)} charts; --index goes from 1 to {len(rows)}")
+# -- charts ----------------------------------------------------------------------------------------------
+
+
+def _draw_charts(arguments: ShowArguments) -> NamedDrawings:
+    path = arguments.charts
+    assert path is not None
+    rows, info = load_charts(path)
+    if not all(1 <= number <= len(rows) for number in arguments.index):
+        raise ValueError(f"{path} holds {len(rows)} charts; --index goes from 1 to {len(rows)}")
+    selected = [number - 1 for number in arguments.index]
     if arguments.sent_id:
-        place_of = {name: place for place, name in enumerate(rows["sent_id"])}
-        _check_found(set(), set(arguments.sent_id) - set(place_of), arguments.charts)
-        places += [place_of[name] for name in arguments.sent_id]
-    gold = None if arguments.gold is None else _by_words(arguments.gold)
-    for place in places or range(len(rows)):
-        row = rows[place]
-        right = None if gold is None else gold.get(tuple(row["words"]))
-        yield row["sent_id"], row_view(row, provenance, right).drawing()
+        index_of = {name: index for index, name in enumerate(rows["sent_id"])}
+        _check_all_found(set(), set(arguments.sent_id) - set(index_of), path)
+        selected += [index_of[name] for name in arguments.sent_id]
+    gold = {}
+    if arguments.gold is not None:
+        gold = {tuple(sentence.words): sentence for sentence in read_conllu(arguments.gold)}
+    for index in selected or range(len(rows)):
+        row = rows[index]
+        yield row["sent_id"], row_view(row, info, gold.get(tuple(row["words"]))).drawing()
 
 
-def _by_words(path: str) -> dict[tuple[str, ...], ConlluSentence]:
-    return {tuple(sentence.words): sentence for sentence in read_conllu(path)}
-
-
-def row_view(
-    row: Mapping[str, Any], provenance: Mapping[str, Any], gold: ConlluSentence | None = None
-) -> ChartView:
-    """Read a row of a chart data set: the kept candidates with the sources' best structures, as trained on.
+def row_view(row: Mapping[str, Any], info: ChartInfo, gold: ConlluSentence | None = None) -> ChartView:
+    """Read a row of a chart data set: its candidates with the sources' best structures, as in training.
 
     Args:
         row: the row.
-        provenance: what stands beside the charts.
-        gold: the same sentence with annotation.
+        info: record of the charts.
+        gold: the same sentence with gold annotation.
 
     Raises:
-        ValueError: the charts are of a kind that cannot be drawn.
+        ValueError: if charts of this kind cannot be drawn.
     """
-    names = provenance["names"]
-    space = _space(provenance["model_type"], len(row["offsets"]) - 1, len(names))
+    space = _space(info.model_type, len(row["offsets"]) - 1, len(info.names))
     kept = to_mask(from_ragged([row]), space.valid)
     for best in row["source_best"]:
         kept |= to_mask(structure_triples([best]), space.valid)
-    best = _columns_of(space, row["pool_best"], names) if min(row["pool_best"], default=-1) >= 0 else None
-    upos = None if set(row["upos"]) == {BLANK} else row["upos"]
+    has_best = min(row["pool_best"], default=-1) >= 0
     return ChartView(
         space,
-        names,
+        info.names,
         kept[0],
         row["words"],
-        upos,
-        None if gold is None else _gold_columns(space, gold, names, _label_column(provenance)),
-        best,
+        upos=None if set(row["upos"]) == {BLANK} else row["upos"],
+        gold=None if gold is None else _gold_columns(space, gold, info),
+        best=_best_columns(space, row["pool_best"], info.names) if has_best else None,
     )
 
 
-def _space(model_type: str, groups: int, names: int) -> Structure:
-    if model_type == BiaffineParserConfig.model_type:
-        return DependencyTreeCRF(torch.zeros(1, groups + 1, groups + 1, names))
-    if model_type == CrfTaggerConfig.model_type:
-        return LinearChainCRF(torch.zeros(1, groups, names, names))
-    raise ValueError(
-        f"cannot draw charts of {model_type}; expected those of a parser or tagger of this package"
-    )
+def _space(model_type: str, groups: int, labels: int) -> Structure:
+    task = TASK_OF_MODEL_TYPE.get(model_type)
+    if task == "parser":
+        return DependencyTreeCRF(torch.zeros(1, groups + 1, groups + 1, labels))
+    if task == "tagger":
+        return LinearChainCRF(torch.zeros(1, groups, labels, labels))
+    raise ValueError(f"cannot draw charts of {model_type}; expected charts of a parser or tagger")
 
 
-def _columns_of(space: Structure, candidates: Sequence[int], names: Sequence[str]) -> Columns:
+def _best_columns(space: Structure, candidates: Sequence[int], names: Sequence[str]) -> Columns:
     best = space.best_from_candidates(torch.tensor([candidates]))
     if isinstance(space, DependencyTreeCRF):
         heads, labels = best
@@ -250,14 +236,11 @@ def _columns_of(space: Structure, candidates: Sequence[int], names: Sequence[str
     return {"tag": [names[tag] for tag in best[0, 1:-1].tolist()]}
 
 
-def _label_column(provenance: Mapping[str, Any]) -> str:
-    return str((provenance.get("label_settings") or {}).get("column") or "upos")
-
-
-def _gold_columns(space: Structure, gold: ConlluSentence, names: Sequence[str], column: str) -> Columns:
+def _gold_columns(space: Structure, gold: ConlluSentence, info: ChartInfo) -> Columns:
     if isinstance(space, DependencyTreeCRF):
-        labels = [label if label in names else label.partition(":")[0] for label in gold.deprels]
+        labels = [label if label in info.names else label.partition(":")[0] for label in gold.deprels]
         return {"head": _heads(gold), "deprel": labels}
+    column = str(info.label_settings.get("column") or "upos")
     if column not in ("upos", "xpos"):
-        raise ValueError(f"the charts are of {column}, which --gold cannot show; leave it out")
+        raise ValueError(f"the charts are of {column}, which --gold does not support; leave it out")
     return {"tag": gold.column(column)}

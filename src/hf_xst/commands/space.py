@@ -12,7 +12,7 @@ from hf_xst.console import say
 from hf_xst.data import ConlluSentence
 from hf_xst.demo.ready import ready_sources
 from hf_xst.extras import import_optional
-from hf_xst.sources.pool import SourceSpec, load_sources
+from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.space.app import build, launch
 from hf_xst.space.backend import Backend
 from hf_xst.space.publish import SpaceContent, push_space

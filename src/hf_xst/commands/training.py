@@ -1,4 +1,4 @@
-"""Training arguments and states for all commands that train."""
+"""Run a Trainer: arguments, cached embeddings, resuming and saving, for all commands that train."""
 
 from __future__ import annotations
 
@@ -20,42 +20,41 @@ from hf_xst.commands.options import LoopArguments
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import console, say
 from hf_xst.data.layout import content_hash
-from hf_xst.models.cached_states import FrozenStates
+from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.sources.pool import weights_digest
+from hf_xst.sources.loading import weights_digest
 from hf_xst.training.trainer import StructuredTrainer
 
-DEFAULT_BATCH = 80
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
 
 def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> dict[str, Any]:
-    """Read KEY=VALUE words; values are read as YAML, so `true`, `3` and `1e-4` are what they look like.
+    """Read KEY=VALUE words; values are YAML, so that `true`, `3` and `1e-4` have their usual types.
 
     Args:
         pairs: the words.
-        known: the keys that there are, if not any will do.
+        known: accepted keys; any by default.
 
     Raises:
-        ValueError: a word has no `=`, a key is unknown, or a value is no YAML.
+        ValueError: a word has no `=`, a key is unknown, or a value is not YAML.
     """
-    found = {}
+    values = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise ValueError(f"found {pair!r}; expected KEY=VALUE")
         if known is not None and key not in known:
             near = get_close_matches(key, known)
-            hint = f"; is {' or '.join(near)} meant?" if near else ""
-            raise ValueError(f"found {pair!r}, but there is no setting {key!r}{hint}")
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(f"unknown setting {key!r} in {pair!r}{hint}")
         try:
-            found[key] = _read(value)
+            values[key] = _parse(value)
         except yaml.YAMLError as error:
             raise ValueError(f"cannot read the value of {pair!r} as YAML: {error}") from error
-    return found
+    return values
 
 
-def _read(text: str) -> Any:
+def _parse(text: str) -> Any:
     value = yaml.safe_load(text)
     # YAML 1.1 reads `no` as false, here the name of a strategy, and 1e-4, which has no point, as a string.
     if isinstance(value, bool) and text.lower() not in ("true", "false"):
@@ -64,30 +63,31 @@ def _read(text: str) -> Any:
 
 
 def training_arguments(
-    folder: RunFolder, arguments: LoopArguments, seed: int, **defaults: Any
+    folder: RunFolder, options: LoopArguments, seed: int, **defaults: Any
 ) -> TrainingArguments:
-    """Return Trainer arguments: plain Adam at a constant rate without clipping, unless told otherwise.
+    """Return Trainer arguments: plain Adam at a constant rate without clipping by default.
 
     Args:
-        folder: the run's folder, which gets the checkpoints.
-        arguments: what the command was told.
+        folder: the folder of the run, for checkpoints.
+        options: resolved options of the command.
         seed: of initialisation, dropout and shuffling.
-        defaults: what this command sets differently; `--trainer` has the last word.
+        defaults: further settings of the command; `--trainer` takes precedence.
 
     Raises:
-        ValueError: `--trainer` names what the Trainer does not know, or the Trainer does not see the
-            processes that a launcher has started.
+        ValueError: `--trainer` names an unknown setting, or the Trainer does not see all processes of a
+            launcher.
     """
-    _check_numbers(arguments)
+    for name, smallest in {"max_steps": 1, "batch_size": 1, "epochs": 0}.items():
+        value = getattr(options, name)
+        if value is not None and value < smallest:
+            raise ValueError(f"{name} is {value}; expected at least {smallest}")
     started = int(os.environ.get("WORLD_SIZE", "1"))
     settings: dict[str, Any] = {
         "output_dir": str(folder.run),
-        **{
-            f"per_device_{part}_batch_size": arguments.batch_size or DEFAULT_BATCH
-            for part in ("train", "eval")
-        },
-        "num_train_epochs": 1.0 if arguments.epochs is None else arguments.epochs,
-        "max_steps": arguments.updates if arguments.updates is not None else -1,
+        "per_device_train_batch_size": options.batch_size,
+        "per_device_eval_batch_size": options.batch_size,
+        "num_train_epochs": 1.0 if options.epochs is None else options.epochs,
+        "max_steps": -1 if options.max_steps is None else options.max_steps,
         "optim": "adamw_torch",
         "weight_decay": 0.0,
         "lr_scheduler_type": "constant",
@@ -97,70 +97,63 @@ def training_arguments(
         "disable_tqdm": not console.is_terminal,
         "save_total_limit": 1,
         "logging_steps": 10,
-        # Without a word to the contrary the Trainer takes processes on CPUs for unrelated runs.
+        # Otherwise the Trainer treats processes on CPUs as unrelated runs.
         "use_cpu": started > 1 and not torch.cuda.is_available(),
         "restore_callback_states_from_checkpoint": True,  # the patience of early stopping survives a restart
     }
-    found = TrainingArguments(**(settings | defaults | _trainer_settings(arguments.trainer)))
-    if found.world_size < started:
+    arguments = TrainingArguments(**(settings | defaults | _trainer_settings(options.trainer)))
+    if arguments.world_size < started:
         raise ValueError(
-            f"{started} processes were started, but the Trainer sees {found.world_size}; they would "
+            f"{started} processes were started, but the Trainer sees {arguments.world_size}; they would "
             "overwrite each other's results. On CPUs, --trainer use_cpu=true joins them"
         )
-    return found
+    return arguments
 
 
 def _trainer_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Read what `--trainer` says; a word where a number belongs would be compared with one hours later."""
+    """Read `--trainer`; a word in place of a number would otherwise fail hours later."""
     fields = {field.name: field for field in dataclasses.fields(TrainingArguments) if field.init}
-    found = key_values(pairs, fields)
-    for name, value in found.items():
+    settings = key_values(pairs, fields)
+    for name, value in settings.items():
         if isinstance(value, str) and isinstance(fields[name].default, int | float):
             raise ValueError(
-                f"--trainer {name}={value}: found a word, expected such as {fields[name].default}"
+                f"--trainer {name}={value}: found a word, expected a number such as {fields[name].default}"
             )
-    logs = found.get("report_to", "none")
-    known: Callable[[], list[str]] = get_available_reporting_integrations
-    there = {"none", "all", *known()}
-    missing = [name for name in ([logs] if isinstance(logs, str) else logs) if name not in there]
-    if missing:
-        raise ValueError(f"--trainer report_to={missing[0]}: it is not installed, or there is no such")
-    return found
+    trackers = settings.get("report_to", "none")
+    installed: Callable[[], list[str]] = get_available_reporting_integrations
+    known = {"none", "all", *installed()}
+    unknown = [name for name in ([trackers] if isinstance(trackers, str) else trackers) if name not in known]
+    if unknown:
+        raise ValueError(f"--trainer report_to={unknown[0]}: unknown or not installed")
+    return settings
 
 
-def _check_numbers(arguments: LoopArguments) -> None:
-    least = {"updates": 1, "batch_size": 1, "epochs": 0}  # no epoch: the start itself
-    for name, smallest in least.items():
-        value = getattr(arguments, name)
-        if value is not None and value < smallest:
-            raise ValueError(f"{name} is {value}; expected at least {smallest}")
-
-
-def kept_states(
-    model: StructuredModel, arguments: LoopArguments, datasets: Iterable[Dataset | None]
-) -> FrozenStates | None:
-    """Encode all sentences once, where the model's encoder is frozen and the command allows it."""
-    if not arguments.keep_states:
+def cached_embeddings(
+    model: StructuredModel, options: LoopArguments, datasets: Iterable[Dataset | None]
+) -> CachedEmbeddings | None:
+    """Encode all sentences once, if the model's encoder is frozen and the options allow it."""
+    if not options.cache_embeddings:
         return None
     sentences = (words for rows in datasets if rows is not None for words in rows["words"])
-    return FrozenStates.kept(model, sentences, None if arguments.states is None else Path(arguments.states))
+    folder = None if options.embedding_cache is None else Path(options.embedding_cache)
+    return CachedEmbeddings.compute(model, sentences, folder)
 
 
-def _inputs(trainer: StructuredTrainer) -> dict[str, str]:
-    """Identify what a training depends on beside its configuration, which may name files that change."""
+def _input_digests(trainer: StructuredTrainer) -> dict[str, str]:
+    """Return digests of what training depends on besides its configuration, which may name changed files."""
     sentences = {"sentences": trainer.train_dataset, "development sentences": trainer.eval_dataset}
-    found = {what: content_hash(rows) for what, rows in sentences.items() if isinstance(rows, Dataset)}
-    return {**found, "starting parameters": weights_digest(trainer.bare_model)}
+    digests = {name: content_hash(rows) for name, rows in sentences.items() if isinstance(rows, Dataset)}
+    return {**digests, "initial parameters": weights_digest(trainer.bare_model)}
 
 
 def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
-    """Train, go on where an interrupted run stopped, and save the model where it can be loaded from."""
+    """Train, or resume an interrupted run, and save the model where `from_pretrained` loads it."""
     checkpoint = folder.last_checkpoint()
-    folder.check_inputs(_inputs(trainer), resumed=checkpoint is not None)
+    folder.check_inputs(_input_digests(trainer), resumed=checkpoint is not None)
     if checkpoint is not None:
-        say(f"going on from {checkpoint}")
-    # The Trainer would make one more update before it looks whether there were enough.
-    if checkpoint is None or not trainer.take_over(checkpoint):
+        say(f"resuming from {checkpoint}")
+    # The Trainer itself would make one more update before it checks whether there were enough.
+    if checkpoint is None or not trainer.restore_finished(checkpoint):
         trainer.train(resume_from_checkpoint=checkpoint)
     if folder.is_main:
         trainer.bare_model.save_pretrained(folder.path)

@@ -1,7 +1,7 @@
-"""The mean of several models' parameters: one model in place of an ensemble.
+"""Average the parameters of several models: one model instead of an ensemble (weight averaging).
 
-It makes sense for models that were fine-tuned from one start: their parameters have stayed near each other,
-so that what lies between them is a model as well. Models that were initialised apart have no such middle.
+This works for models that were fine-tuned from one initial model: their parameters have stayed close, so that
+points between them are good models too. Models that were initialised separately cannot be averaged.
 """
 
 from __future__ import annotations
@@ -16,91 +16,94 @@ from torch import Tensor
 
 from hf_xst.console import say
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.sources.pool import joint_names, weights_digest
+from hf_xst.sources.loading import weights_digest
+from hf_xst.sources.pool import joint_names
 
-NONE, MEAN = "none", "mean"  # initial models that are no folder or Hub id
+SCRATCH, AVERAGE = "scratch", "average"  # initial models that are not a folder or Hub id
 
 LEAST_COSINE = 0.5
-"""Below this, two models' parameters have no more in common than those that were initialised apart."""
-# Of the configuration: labels are brought together, words are compared themselves, the rest is on record.
+"""Below this, two models' parameters are as different as if initialised separately."""
+# Configuration fields that may differ: labels are merged, words are compared directly.
 _FREE = frozenset(
     "labels id2label label2id vector_space vocabulary_size start_sha256 _name_or_path architectures dtype "
     "transformers_version".split()
 )
 
 
-def have_one_start(models: Sequence[StructuredModel]) -> bool:
-    """Say whether several models are on record as fine-tuned from one of them, or from one model."""
-    told = {model.config.start_sha256 for model in models} - {None}
-    if len(models) < 2 or not told:
+def share_initialisation(models: Sequence[StructuredModel]) -> bool:
+    """Return whether several models are recorded as fine-tuned from one of them, or from one other model."""
+    initial = {model.config.start_sha256 for model in models} - {None}
+    if len(models) < 2 or not initial:
         return False
-    # The start is among them or not, and may itself have been fine-tuned from another model.
-    begun = [{model.config.start_sha256, weights_digest(model)} for model in models]
-    return any(all(start in each for each in begun) for start in told)
+    # The initial model may be among them, and may itself have been fine-tuned from another one.
+    candidates = [{model.config.start_sha256, weights_digest(model)} for model in models]
+    return any(all(digest in each for each in candidates) for digest in initial)
 
 
 @torch.no_grad()
-def have_mean(models: Mapping[str, StructuredModel]) -> bool:
-    """Say whether several models, by name, are on record as of one start, and have a mean."""
-    if not have_one_start(list(models.values())):
+def can_average(models: Mapping[str, StructuredModel]) -> bool:
+    """Return whether several models, by name, share an initialisation and can be averaged."""
+    if not share_initialisation(list(models.values())):
         return False
     try:
-        _alike(models)
+        _check_alike(models)
     except ValueError as error:
-        say(f"the sources have one start, but no mean: {error}", "yellow")
+        say(f"the sources share an initialisation but cannot be averaged: {error}", "yellow")
         return False
     return True
 
 
 @torch.no_grad()
-def mean_of_models(
+def average_models(
     models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None = None
 ) -> StructuredModel:
-    """Average models that were fine-tuned from one start, parameter by parameter.
+    """Average models that were fine-tuned from one initial model, parameter by parameter.
 
-    Rows of a label are the mean over the models that have it; equal shares count where all of them weigh 0.
+    Rows of a label are averaged over the models that have it, with equal weights if all of these are 0.
 
     Args:
         models: by name, at least one; of one kind, with one encoder.
-        weights: not negative, by name; equal ones if not given.
+        weights: not negative, by name; equal by default.
 
     Returns:
         A new model with the labels of all, on the first one's device.
 
     Raises:
-        ValueError: the models are not alike, or were not fine-tuned from one start.
+        ValueError: the models differ in more than what was trained, or were initialised separately.
     """
-    _alike(models)
-    shares = _shares(models, weights)
+    _check_alike(models)
+    shares = _normalised(models, weights)
     names = joint_names(list(models.values()))
     first = next(iter(models.values()))
-    mean = copy.deepcopy(first)
-    mean.add_labels([name for name in names if name not in first.names])
-    parameters = dict(mean.named_parameters())
-    for name, axes in _label_axes(mean).items():
+    average = copy.deepcopy(first)
+    average.add_labels([name for name in names if name not in first.names])
+    parameters = dict(average.named_parameters())
+    for name, axes in _label_axes(average).items():
         target = parameters[name]
         values = {code: model.get_parameter(name) for code, model in models.items()}
-        rows = torch.stack([_spread(values[code], axes, models[code], mean) for code in models])
+        rows = torch.stack([_place_labels(values[code], axes, models[code], average) for code in models])
         held = torch.stack(
-            [_spread(torch.ones_like(values[code]), axes, models[code], mean) for code in models]
+            [_place_labels(torch.ones_like(values[code]), axes, models[code], average) for code in models]
         )
         weighed = torch.tensor([shares.get(code, 0.0) for code in models]).to(rows)
         weighed = weighed.view(-1, *(1 for _ in target.shape)) * held
         weighed = torch.where(weighed.sum(0) > 0, weighed, held)
         total = weighed.sum(0)  # 0 for a pair of labels that no model has
         target.copy_(torch.where(total > 0, (weighed * rows).sum(0) / total, target))
-    for name in parameters.keys() - _label_axes(mean).keys():
+    for name in parameters.keys() - _label_axes(average).keys():
         if parameters[name].requires_grad:
             parts = [share * models[code].get_parameter(name) for code, share in shares.items()]
             parameters[name].copy_(torch.stack(parts).sum(0))
-    return mean
+    return average
 
 
-def _shares(models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None) -> dict[str, float]:
+def _normalised(
+    models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None
+) -> dict[str, float]:
     given = {name: 1.0 if weights is None else weights[name] for name in models}
     total = sum(given.values())
     if min(given.values()) < 0 or total <= 0:
-        raise ValueError(f"found weights {given}; a mean needs weights that are not negative, and not all 0")
+        raise ValueError(f"found weights {given}; expected weights that are not negative and not all 0")
     return {name: weight / total for name, weight in given.items() if weight > 0}
 
 
@@ -113,9 +116,11 @@ def _label_axes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _spread(value: Tensor, axes: Sequence[int], model: StructuredModel, mean: StructuredModel) -> Tensor:
-    """Put a model's label rows where the mean has these labels; zeros elsewhere."""
-    names = mean.names
+def _place_labels(
+    value: Tensor, axes: Sequence[int], model: StructuredModel, average: StructuredModel
+) -> Tensor:
+    """Place a model's label rows where the average has these labels; zeros elsewhere."""
+    names = average.names
     places = torch.tensor([names.index(name) for name in model.names], device=value.device)
     for axis in axes:
         shape = [*value.shape]
@@ -124,51 +129,51 @@ def _spread(value: Tensor, axes: Sequence[int], model: StructuredModel, mean: St
     return value
 
 
-def _alike(models: Mapping[str, StructuredModel]) -> None:
-    """Refuse models whose mean is no model."""
+def _check_alike(models: Mapping[str, StructuredModel]) -> None:
+    """Reject models that cannot be averaged."""
     (first_name, first), *others = models.items()
     expected = _settings(first)
     for name, model in others:
         pair = f"{first_name} and {name}"
         if type(model) is not type(first):
-            raise ValueError(f"{pair} are models of different kinds and have no mean")
+            raise ValueError(f"{pair} are models of different kinds and cannot be averaged")
         settings = _settings(model)
         differing = sorted(key for key in {*expected, *settings} if expected.get(key) != settings.get(key))
         if differing:
             raise ValueError(
-                f"{pair} differ in {', '.join(differing)}: only models of one configuration have a mean, as "
-                "sources that were trained with `train-source --start MODEL` are, if all train as much of "
-                "their encoder"
+                f"{pair} differ in {', '.join(differing)}: only models of one configuration can be averaged, "
+                "such as sources trained with `train-source --init-from MODEL` that train equally much of "
+                "the encoder"
             )
         for key, value in _fixed(first).items():
             if not torch.equal(value, _fixed(model)[key]):
                 raise ValueError(
-                    f"{pair} have different encoders or word vectors ({key}): models that have a mean differ "
-                    "in what was trained alone"
+                    f"{pair} have different encoders or word vectors ({key}): models that are averaged may "
+                    "differ only in what was trained"
                 )
     for one, other in combinations(models, 2):
         cosine = _cosine(models[one], models[other])
         if cosine < LEAST_COSINE:
             raise ValueError(
-                f"{one} and {other} have parameters as different as if initialised apart (cosine "
-                f"{cosine:.2f}); only models that were fine-tuned from one start have a mean: train sources "
-                "with `train-source --start MODEL`"
+                f"{one} and {other} have parameters as different as if initialised separately (cosine "
+                f"{cosine:.2f}); only models that were fine-tuned from one initial model can be averaged: "
+                "train sources with `train-source --init-from MODEL`"
             )
 
 
 def _settings(model: StructuredModel) -> dict[str, Any]:
-    """Return a model's configuration without what may differ between models that have a mean."""
+    """Return a model's configuration without the fields that may differ."""
     return {key: value for key, value in model.config.to_dict().items() if key not in _FREE}
 
 
 def _fixed(model: StructuredModel) -> dict[str, Tensor]:
-    """Return what training has left as it was: frozen parameters and buffers."""
+    """Return frozen parameters and buffers."""
     trained = {name for name, value in model.named_parameters() if value.requires_grad}
     return {name: value for name, value in model.state_dict().items() if name not in trained}
 
 
 def _cosine(one: StructuredModel, other: StructuredModel) -> float:
-    """Return the cosine between two models' trained matrices, those of labels left out."""
+    """Return the cosine between two models' trained matrices, without those of labels."""
     apart = _label_axes(one)
     pairs = [
         (ours.flatten().double(), theirs.flatten().double())

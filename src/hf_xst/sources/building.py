@@ -1,96 +1,73 @@
-"""Making charts: all sources over a batch, pooled at once, written in shards, resumable."""
+"""Make charts from sources: all sources over a batch, pooled at once, written in shards, resumable."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.charts.dataset import FORMAT_VERSION, ChartSettings, chart_features, to_ragged, words_hash
+from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
+from hf_xst.charts.dataset import ROW_VERSION, ChartCounts, chart_features, to_ragged, words_hash
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.console import progress
 from hf_xst.data.layout import content_hash, rows_to_dataset
 from hf_xst.files import atomic_path, write_text
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import in_batches
-from hf_xst.sources.opinions import SourceBatch
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
 STATE_FILE = "run/building.json"
 
 
-@dataclass
-class BuildCounts:
-    """What was met while charts were made; adds up over shards."""
-
-    sentences: int = 0
-    groups: int = 0
-    kept: int = 0
-    without_support: int = 0
-    dropped_mass: dict[str, float] = field(default_factory=dict)
-
-    def add(self, other: Mapping[str, Any]) -> None:
-        """Add another shard's counts."""
-        self.sentences += other["sentences"]
-        self.groups += other["groups"]
-        self.kept += other["kept"]
-        self.without_support += other["without_support"]
-        for name, mass in other["dropped_mass"].items():
-            self.dropped_mass[name] = self.dropped_mass.get(name, 0.0) + mass
-
-
 class ChartMaker:
-    """Make chart rows out of sentences.
+    """Make chart rows from sentences.
 
     Args:
         pool: the sources.
-        settings: the rule and its parameters.
+        settings: rule and parameters.
     """
 
     def __init__(self, pool: SourcePool, settings: ChartSettings) -> None:
         self.pool, self.settings = pool, settings
         self.weights = pool.weights(settings.weights)
-        self.counts = BuildCounts()
+        self.counts = ChartCounts()
 
     def __call__(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return the chart columns of a batch of rows."""
-        batch = SourceBatch.read(self.pool, rows).softened(self.settings.temperature)
-        first = batch.sources[0]
-        pooled = batch.pooled(self.settings, self.weights)
-        kept = batch.allowed(self.settings, self.weights)
+        sources = SourceDistributions(self.pool.distributions(rows)).softened(self.settings.temperature)
+        chart = make_chart(sources, self.settings, self.weights, with_pool=True)
+        assert chart.pooled is not None
+        pool_best = sources.with_pooled(chart.pooled).best_candidates()
+        groups = sources.sources[0].group_lengths.tolist()
+        unsupported = 0
         if self.settings.rule == "pool":
-            self.counts.without_support += int(unsupported_groups(batch.log_marginals, self.weights).sum())
-        pool_best = first.with_scores(first.part_view(pooled)).best_candidates()
-        groups = first.group_lengths.tolist()
-        stored = pooled if self.settings.keep_log_probs else None
-        self.counts.sentences += len(rows)
-        self.counts.groups += sum(groups)
-        self.counts.kept += int(kept.sum())
+            unsupported = int(unsupported_groups(sources.log_marginals, self.weights).sum())
+        self.counts += ChartCounts(len(rows), sum(groups), int(chart.kept.sum()), unsupported)
         return [
             {
                 **row,
-                **to_ragged(kept[place], groups[place], None if stored is None else stored[place]),
-                "source_best": [candidates[place, : groups[place]].tolist() for candidates in batch.best],
-                "pool_best": pool_best[place, : groups[place]].tolist(),
+                **to_ragged(
+                    chart.kept[index],
+                    groups[index],
+                    chart.pooled[index] if self.settings.keep_log_probs else None,
+                ),
+                "source_best": [candidates[index, : groups[index]].tolist() for candidates in sources.best],
+                "pool_best": pool_best[index, : groups[index]].tolist(),
                 "words_hash": words_hash(row["words"]),
-                "format_version": FORMAT_VERSION,
+                "format_version": ROW_VERSION,
             }
-            for place, row in enumerate(rows)
+            for index, row in enumerate(rows)
         ]
 
-    def take_counts(self) -> dict[str, Any]:
+    def take_counts(self) -> ChartCounts:
         """Return the counts since the last call."""
-        counts, self.counts = self.counts, BuildCounts()
-        for source in self.pool.sources:
-            if source.relabelling.dropped:
-                counts.dropped_mass[source.name] = source.dropped_mass
-                source.dropped_mass = 0.0
-        return asdict(counts)
+        counts, self.counts = self.counts, ChartCounts()
+        return replace(counts, dropped_mass=self.pool.take_dropped_mass())
 
 
 def build_shards(
@@ -101,59 +78,51 @@ def build_shards(
     *,
     batch_words: int,
     shard_size: int = SHARD,
-) -> BuildCounts:
-    """Write charts for all rows as `data/train-*.parquet`; what is already there is kept.
+) -> ChartCounts:
+    """Write charts for all rows as `data/train-*.parquet`; complete shards are kept.
 
     Args:
         rows: sentences in the prepared layout, without gold.
         make: makes the chart rows of a batch.
-        output: the charts' folder.
-        identity: all that the charts depend on beside the sentences; a folder begun with another identity is
-            refused.
+        output: folder of the charts.
+        identity: everything that the charts depend on besides the sentences.
         batch_words: see `length_batches`.
-        shard_size: sentences of a shard.
+        shard_size: sentences per shard.
 
     Returns:
-        Counts over all shards, also those that a former run wrote.
+        Counts over all shards, including those of an earlier run.
 
     Raises:
-        ValueError: the folder holds (part of) charts made otherwise; the message says what differs.
+        ValueError: the folder holds charts with another identity; the message lists the differences.
     """
     shards = max(1, -(-len(rows) // shard_size))
     content = {**identity, "shard_size": shard_size, "text": content_hash(rows)}
-    state = _begun_state(output / STATE_FILE, json.loads(json.dumps(content)))
+    state = _state(output / STATE_FILE, json.loads(json.dumps(content)))
     features = chart_features(rows.features)
     make.take_counts()
     with progress("making charts", len(rows)) as advance:
+
+        def run(batch: list[Row]) -> list[dict[str, Any]]:
+            made = make(batch)
+            advance(len(batch))
+            return made
+
         for shard in range(shards):
             name = f"train-{shard:05d}-of-{shards:05d}.parquet"
-            part = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
-            if name not in state["shards"] or not (output / "data" / name).exists():
-                made = list(in_batches((rows[i] for i in part), _advancing(make, advance), batch_words))
-                with atomic_path(output / "data" / name) as aside:
-                    rows_to_dataset(made, features).to_parquet(str(aside))
-                state["shards"][name] = make.take_counts()
-                write_text(output / STATE_FILE, json.dumps(state))
-            else:
-                advance(len(part))
-    counts = BuildCounts()
-    for shard_counts in state["shards"].values():
-        counts.add(shard_counts)
-    return counts
+            indices = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
+            if name in state["shards"] and (output / "data" / name).exists():
+                advance(len(indices))
+                continue
+            charts = list(in_batches((rows[index] for index in indices), run, batch_words))
+            with atomic_path(output / "data" / name) as aside:
+                rows_to_dataset(charts, features).to_parquet(str(aside))
+            state["shards"][name] = asdict(make.take_counts())
+            write_text(output / STATE_FILE, json.dumps(state))
+    return sum((ChartCounts(**counts) for counts in state["shards"].values()), ChartCounts())
 
 
-def _advancing(
-    make: Callable[[list[Row]], list[dict[str, Any]]], advance: Callable[[int], None]
-) -> Callable[[list[Row]], list[dict[str, Any]]]:
-    def run(batch: list[Row]) -> list[dict[str, Any]]:
-        made = make(batch)
-        advance(len(batch))
-        return made
-
-    return run
-
-
-def _begun_state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
+def _state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Load the state of an interrupted run, or begin one."""
     if not path.exists():
         return {"identity": identity, "shards": {}}
     state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -161,7 +130,7 @@ def _begun_state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     differing = [key for key in {**begun, **identity} if begun.get(key) != identity.get(key)]
     if differing:
         raise ValueError(
-            f"{path.parent.parent} holds charts that differ in: {', '.join(differing)}; "
-            "choose another --output, or remove that folder to make them anew"
+            f"{path.parent.parent} holds charts that differ in: {', '.join(differing)}; choose another "
+            "--output, or remove that folder to make them again"
         )
     return state

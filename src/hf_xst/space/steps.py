@@ -14,14 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hf_xst.charts import log_opinion_pool
-from hf_xst.charts.dataset import ChartSettings
+from hf_xst.charts.chart import FLOOR, ChartSettings, SourceDistributions, make_chart
 from hf_xst.models.modeling import Row, StructuredModel
-from hf_xst.sources.opinions import SourceBatch
 from hf_xst.sources.pool import SourcePool, joint_names
 from hf_xst.structures.base import Structure
 
-FLOOR = 1e-9  # the published one
 KEPT_SENTENCES = 64
 LONGEST = 60
 
@@ -33,23 +30,23 @@ class Reading:
     Attributes:
         row: the sentence.
         sources: the sources' names.
-        opinions: their distributions, log-marginals (S, 1, G, C) and best structures.
+        distributions: their distributions (S, 1, G, C).
         names: the common alphabet.
     """
 
     row: Row
     sources: tuple[str, ...]
-    opinions: SourceBatch
+    distributions: SourceDistributions
     names: tuple[str, ...]
 
     @property
     def space(self) -> Structure:
         """A distribution over the structures of this sentence; which one does not matter."""
-        return self.opinions.sources[0]
+        return self.distributions.sources[0]
 
     def marginals(self, source: str) -> Tensor:
         """Return a source's probabilities, (G, C)."""
-        return self.opinions.log_marginals[self.sources.index(source), 0].exp()
+        return self.distributions.log_marginals[self.sources.index(source), 0].exp()
 
     def of(self, sources: Sequence[str]) -> Reading:
         """Return the same with some of the sources only, in their present order.
@@ -64,13 +61,10 @@ class Reading:
                 + (f"; there is no {', '.join(unknown)}" if unknown else "")
             )
         places = [place for place, name in enumerate(self.sources) if name in sources]
-        opinions = replace(
-            self.opinions,
-            sources=[self.opinions.sources[place] for place in places],
-            log_marginals=self.opinions.log_marginals[places],
-            best=self.opinions.best[places],
+        distributions = SourceDistributions([self.distributions.sources[place] for place in places])
+        return replace(
+            self, sources=tuple(self.sources[place] for place in places), distributions=distributions
         )
-        return replace(self, sources=tuple(self.sources[place] for place in places), opinions=opinions)
 
 
 @dataclass(frozen=True)
@@ -108,12 +102,14 @@ def steps(reading: Reading, weights: Mapping[str, float], sigma: float, floor: f
     """
     settings = ChartSettings(sigma=sigma, floor=floor)
     given = [weights[name] for name in reading.sources]
-    opinions, space = reading.opinions, reading.space
-    pooled = log_opinion_pool(opinions.log_marginals, given, floor, valid=opinions.valid)
+    sources = reading.distributions
+    chart = make_chart(sources, settings, given)
+    assert chart.pooled is not None
     # A floor gives probability to what is impossible too, which a sigma of 1 would keep.
-    kept = opinions.chart(settings, given) & (opinions.log_marginals > -torch.inf).any(0)
-    best = space.with_scores(space.part_view(pooled)).restricted_to(space.part_view(kept)).best_candidates()
-    return Steps(pooled[0].exp(), kept[0], best[0])
+    kept = chart.allowed & (sources.log_marginals > -torch.inf).any(0)
+    ensemble = sources.with_pooled(chart.pooled)
+    best = ensemble.restricted_to(ensemble.part_view(kept)).best_candidates()
+    return Steps(chart.pooled[0].exp(), kept[0], best[0])
 
 
 class TaskModels:
@@ -169,8 +165,8 @@ class TaskModels:
     def _read(self, words: tuple[str, ...], annotation: tuple[tuple[str, tuple[str, ...]], ...]) -> Reading:
         row = {"words": list(words), **{name: list(column) for name, column in annotation}}
         with torch.no_grad():
-            opinions = SourceBatch.read(self.pool, [row])
-        return Reading(row, tuple(self.sources), opinions, tuple(self.names))
+            distributions = SourceDistributions(self.pool.distributions([row]))
+        return Reading(row, tuple(self.sources), distributions, tuple(self.names))
 
     def columns_of(self, reading: Reading, candidates: Tensor) -> dict[str, list[Any]]:
         """Return a structure (G,) of candidates as the models' columns."""
@@ -181,6 +177,6 @@ class TaskModels:
     def predicted(self, words: Sequence[str]) -> dict[str, list[Any]]:
         """Return the columns of the uniform pool's best structure, for models that read them."""
         reading = self.reading(words)
-        even = log_opinion_pool(reading.opinions.log_marginals, None, FLOOR, valid=reading.opinions.valid)
-        space = reading.space
-        return self.columns_of(reading, space.with_scores(space.part_view(even)).best_candidates()[0])
+        sources = reading.distributions
+        ensemble = sources.with_pooled(sources.pooled("pool", None, FLOOR))
+        return self.columns_of(reading, ensemble.best_candidates()[0])

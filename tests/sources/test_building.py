@@ -12,10 +12,9 @@ from datasets import load_dataset
 
 from helpers.categorical import IndependentGroups
 from helpers.small_models import KINDS, MARKS, charts, gold, model_of, unlabelled
-from hf_xst.charts import best_mask, pooled_chart, threshold, union_chart
+from hf_xst.charts import ChartSettings, best_mask, pool, pooled_chart, threshold, union_chart
 from hf_xst.charts.alphabet import Relabelling
-from hf_xst.charts.dataset import ChartSettings, from_ragged, structure_triples, to_mask, words_hash
-from hf_xst.charts.pooling import pool
+from hf_xst.charts.dataset import ChartCounts, from_ragged, structure_triples, to_mask, words_hash
 from hf_xst.models.running import run_rows
 from hf_xst.sources.building import ChartMaker, build_shards
 from hf_xst.sources.pool import Source, SourcePool, joint_names
@@ -115,8 +114,8 @@ def test_groups_without_shared_support_are_counted(monkeypatch):
     make = ChartMaker(sources, ChartSettings(floor=0.0))
     (row,) = make([{"words": ["a", "b"]}])
     assert row["candidates"][: row["offsets"][1]] == [0, 1]
-    assert make.take_counts()["without_support"] == 1
-    assert make.take_counts()["without_support"] == 0
+    assert make.take_counts().without_support == 1
+    assert make.take_counts().without_support == 0
 
 
 def dropping(structure: Any, old: list[str], new: list[str]) -> Source:
@@ -165,8 +164,8 @@ def test_a_source_with_a_label_too_many_is_taken_without_it(kind):
     make = ChartMaker(sources, ChartSettings())
     make(rows)
     counts = make.take_counts()
-    assert counts["dropped_mass"] == {"wide": pytest.approx(expected, rel=1e-4)}
-    assert make.take_counts()["dropped_mass"] == {"wide": 0.0}
+    assert counts.dropped_mass == {"wide": pytest.approx(expected, rel=1e-4)}
+    assert make.take_counts().dropped_mass == {"wide": 0.0}
 
 
 def test_a_label_that_a_source_lacks_has_probability_zero_there():
@@ -242,7 +241,7 @@ def test_what_is_finished_is_not_made_again(tmp_path):
     def never(rows: Any) -> Any:
         raise AssertionError("nothing is left to be made")
 
-    never.take_counts = dict  # type: ignore[attr-defined]
+    never.take_counts = ChartCounts  # type: ignore[attr-defined]
     assert build(tmp_path, never) == first
     (tmp_path / "data" / "train-00001-of-00003.parquet").unlink()
     with pytest.raises(AssertionError):

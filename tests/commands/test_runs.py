@@ -14,7 +14,7 @@ import yaml
 
 from hf_xst.commands import runs
 from hf_xst.commands.options import LoopArguments
-from hf_xst.commands.runs import RunFolder, say_if_alone, summary
+from hf_xst.commands.runs import RunFolder, summary, warn_if_alone
 from hf_xst.commands.training import key_values, training_arguments
 from hf_xst.console import say
 
@@ -40,7 +40,7 @@ def add_checkpoint(folder: RunFolder, step: int, *, whole: bool = True) -> Path:
     return path
 
 
-def test_a_folder_tells_how_it_was_made(tmp_path):
+def test_a_run_folder_records_configuration_command_and_versions(tmp_path):
     folder = begun(tmp_path / "out", rate=0.25)
     assert yaml.safe_load((folder.run / "config.yaml").read_text())["rate"] == 0.25
     assert (folder.run / "command.txt").read_text().strip()
@@ -64,18 +64,18 @@ def test_the_last_whole_checkpoint_counts(tmp_path):
     assert folder.last_checkpoint() == str(last)
 
 
-def test_a_begun_run_goes_on_and_a_finished_one_is_told(tmp_path, capsys):
+def test_an_interrupted_run_resumes_and_a_finished_one_is_reported(tmp_path, capsys):
     folder = begun(tmp_path / "out")
-    assert folder.finished() is None
+    assert not folder.is_finished()
     add_checkpoint(folder, 1)
-    assert RunFolder(str(folder.path), Some("elsewhere")).finished() is None
+    assert not RunFolder(str(folder.path), Some("elsewhere")).is_finished()
     folder.write_json("results.json", {"dev": 1})
-    assert RunFolder(str(folder.path), Some("elsewhere")).finished() == {"dev": 1}
-    assert "finished already" in capsys.readouterr().err
+    assert RunFolder(str(folder.path), Some("elsewhere")).is_finished()
+    assert "already finished" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("how_far", ["checkpoint", "results"])
-def test_another_configuration_is_refused_by_what_differs(tmp_path, how_far):
+def test_another_configuration_is_rejected_with_the_differences(tmp_path, how_far):
     folder = begun(tmp_path / "out")
     if how_far == "checkpoint":
         add_checkpoint(folder, 1)
@@ -85,15 +85,15 @@ def test_another_configuration_is_refused_by_what_differs(tmp_path, how_far):
     with pytest.raises(
         ValueError, match=r"names \(\['a'\] there, \['a', 'b'\] now\); rate \(0.5 there, 0.75 now\)"
     ):
-        other.finished()
+        other.is_finished()
     (folder.run / "config.yaml").unlink()
-    with pytest.raises(ValueError, match=r"rate .not known there"):
-        other.finished()
+    with pytest.raises(ValueError, match=r"rate .unknown there"):
+        other.is_finished()
 
 
 def test_a_run_that_never_began_to_train_may_be_changed(tmp_path):
     begun(tmp_path / "out")
-    assert RunFolder(str(tmp_path / "out"), Some("out", rate=0.75)).finished() is None
+    assert not RunFolder(str(tmp_path / "out"), Some("out", rate=0.75)).is_finished()
 
 
 def test_another_command_leaves_the_runs_own_files(tmp_path):
@@ -125,20 +125,20 @@ def test_words_of_settings_are_read_as_yaml():
     ("word", "message"),
     [
         ("learning_rate", "found 'learning_rate'; expected KEY=VALUE"),
-        ("warmup_step=3", "no setting 'warmup_step'; is .*warmup_steps.* meant"),
-        ("zzz=3", "no setting 'zzz'$"),
+        ("warmup_step=3", "unknown setting 'warmup_step' .*did you mean .*warmup_steps"),
+        ("zzz=3", "unknown setting 'zzz' in 'zzz=3'$"),
         ("seed={", "cannot read the value of 'seed={' as YAML"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(tmp_path, word, message):
+def test_bad_trainer_settings_are_rejected(tmp_path, word, message):
     folder = RunFolder(str(tmp_path), Some("out"))
     with pytest.raises(ValueError, match=message):
         training_arguments(folder, LoopArguments(trainer=[word]), 1)
 
 
-def test_the_published_loop_is_plain_adam_and_the_user_has_the_last_word(tmp_path):
+def test_the_default_is_plain_adam_and_the_trainer_flag_takes_precedence(tmp_path):
     folder = RunFolder(str(tmp_path), Some("out"))
-    plain = training_arguments(folder, LoopArguments(batch_size=7, updates=5), 3, learning_rate=0.1)
+    plain = training_arguments(folder, LoopArguments(batch_size=7, max_steps=5), 3, learning_rate=0.1)
     assert (plain.optim, plain.weight_decay, plain.max_grad_norm) == ("adamw_torch", 0.0, 0.0)
     assert (plain.lr_scheduler_type, plain.warmup_steps, plain.seed) == ("constant", 0, 3)
     assert (plain.per_device_train_batch_size, plain.max_steps, plain.learning_rate) == (7, 5, 0.1)
@@ -149,7 +149,7 @@ def test_the_published_loop_is_plain_adam_and_the_user_has_the_last_word(tmp_pat
     assert (changed.learning_rate, changed.optim, changed.max_steps) == (1e-3, "sgd", -1)
 
 
-def test_processes_that_the_trainer_does_not_see_are_refused(tmp_path, monkeypatch):
+def test_processes_that_the_trainer_does_not_see_are_rejected(tmp_path, monkeypatch):
     folder = RunFolder(str(tmp_path), Some("out"))
     assert not training_arguments(folder, LoopArguments(), 1).use_cpu
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -167,7 +167,7 @@ def test_a_line_of_scores_holds_scores_only(capsys):
     assert capsys.readouterr().err.strip() == "out: las 81.23"
 
 
-def test_brackets_and_long_lines_are_shown_as_they_are(capsys):
+def test_brackets_and_long_lines_are_printed_literally(capsys):
     text = "id dev[:500] [bold]x[/bold] " + "word " * 60
     say(text, "yellow")
     assert capsys.readouterr().err == text + "\n"
@@ -183,23 +183,23 @@ def test_brackets_and_long_lines_are_shown_as_they_are(capsys):
         (["accelerate", "launch", "--num_processes"], False),
     ],
 )
-def test_a_launcher_that_started_too_few_is_told_of(monkeypatch, capsys, command, expected):
+def test_a_launcher_that_started_too_few_processes_is_reported(monkeypatch, capsys, command, expected):
     parent = SimpleNamespace(cmdline=lambda: command)
     monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(parent=lambda: parent))
-    say_if_alone(1)
+    warn_if_alone(1)
     assert ("torchrun --nproc_per_node" in capsys.readouterr().err) is expected
 
 
-def test_no_parent_no_word(monkeypatch, capsys):
+def test_no_warning_without_a_parent_process(monkeypatch, capsys):
     monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(parent=lambda: None))
-    say_if_alone(1)
+    warn_if_alone(1)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.slow
 def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("from hf_xst.commands.runs import say_if_alone\nsay_if_alone(1)\n")
+    script.write_text("from hf_xst.commands.runs import warn_if_alone\nwarn_if_alone(1)\n")
     command = [
         sys.executable,
         "-m",
@@ -210,17 +210,17 @@ def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
         "2",
     ]
     done = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=300, check=True)
-    assert "2 processes were asked for, but there is 1" in done.stderr
+    assert "2 processes were requested, but 1 started" in done.stderr
 
 
-def test_versions_of_absent_packages_are_said_to_be_absent(monkeypatch):
+def test_missing_packages_are_recorded_as_not_installed(monkeypatch):
     monkeypatch.setattr(runs, "PACKAGES", ("torch", "no-such-package"))
     found = runs.package_versions()
     assert found["no-such-package"] == "not installed"
     assert found["torch"][0].isdigit()
 
 
-def test_a_checkpoint_whose_state_is_cut_off_is_passed_over(tmp_path):
+def test_a_truncated_checkpoint_is_skipped(tmp_path):
     folder = begun(tmp_path / "out")
     whole = add_checkpoint(folder, 10)
     for step, left in ((20, ""), (30, '{"global_step": 3')):
@@ -228,11 +228,11 @@ def test_a_checkpoint_whose_state_is_cut_off_is_passed_over(tmp_path):
     assert folder.last_checkpoint() == str(whole)
 
 
-def test_a_run_goes_on_only_with_what_it_has_read_before(tmp_path):
+def test_a_run_resumes_only_with_the_same_inputs(tmp_path):
     folder = begun(tmp_path / "out")
-    folder.check_inputs({"sentences": "a", "starting parameters": "b"}, resumed=False)
-    folder.check_inputs({"sentences": "a", "starting parameters": "b"}, resumed=True)
-    with pytest.raises(ValueError, match=r"was begun with other sentences than .* bring them back to go on"):
-        folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=True)
-    folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=False)  # begun anew
-    folder.check_inputs({"sentences": "c", "starting parameters": "b"}, resumed=True)
+    folder.check_inputs({"sentences": "a", "initial parameters": "b"}, resumed=False)
+    folder.check_inputs({"sentences": "a", "initial parameters": "b"}, resumed=True)
+    with pytest.raises(ValueError, match=r"was begun with other sentences; restore them to resume"):
+        folder.check_inputs({"sentences": "c", "initial parameters": "b"}, resumed=True)
+    folder.check_inputs({"sentences": "c", "initial parameters": "b"}, resumed=False)  # begun anew
+    folder.check_inputs({"sentences": "c", "initial parameters": "b"}, resumed=True)

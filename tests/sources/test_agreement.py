@@ -11,6 +11,7 @@ import torch
 
 from helpers.categorical import IndependentGroups
 from helpers.small_models import gold, model_of, unlabelled
+from hf_xst.charts.chart import SourceDistributions
 from hf_xst.sources.agreement import (
     AGREEMENT_POWER,
     MEASURES,
@@ -21,7 +22,6 @@ from hf_xst.sources.agreement import (
     rank_sources,
     select_sources,
 )
-from hf_xst.sources.opinions import SourceBatch
 from hf_xst.sources.pool import SourcePool
 
 FLOOR = 1e-6
@@ -54,14 +54,16 @@ def by_definition(scores, lengths, sigma):
 
 
 def batch_of(scores, lengths):
-    return SourceBatch.of([IndependentGroups(each, torch.tensor(lengths)) for each in scores], sum(lengths))
+    return SourceDistributions([IndependentGroups(each, torch.tensor(lengths)) for each in scores]), sum(
+        lengths
+    )
 
 
 def test_every_measure_is_what_its_definition_says():
     scores, lengths = torch.randn(3, 2, 4, 5) * 2, [4, 2]
     measures = SourceMeasures(["a", "b", "c"], sigma=0.7, floor=FLOOR)
     for place in range(2):  # batches add up
-        measures.add(batch_of(scores[:, place : place + 1], lengths[place : place + 1]))
+        measures.add(*batch_of(scores[:, place : place + 1], lengths[place : place + 1]))
     found = measures.result()
     for mine, wanted in zip(found.values(), by_definition(scores, lengths, 0.7), strict=True):
         assert mine == pytest.approx(wanted, rel=1e-4)
@@ -71,7 +73,7 @@ def test_with_gold_the_share_that_is_right():
     scores = torch.zeros(1, 1, 3, 2)
     scores[..., 1] = 1.0
     measures = SourceMeasures(["a"])
-    measures.add(batch_of(scores, [3]), torch.tensor([[1, 0, -1]]))
+    measures.add(*batch_of(scores, [3]), torch.tensor([[1, 0, -1]]))
     found = measures.result()["a"]
     assert found["right"] == pytest.approx(1 / 3)  # what nobody can know is not right
     assert math.isnan(found["agreement"])  # there are no others
@@ -88,7 +90,7 @@ def test_ranking_knows_which_way_a_measure_points():
     assert rank_sources(found, "divergence") == ["c", "a", "b"]
     assert rank_sources(found, "entropy") == ["b", "c", "a"]  # equal ones as given
     assert rank_sources(found, "chart_size") == ["c", "b", "a"]
-    with pytest.raises(ValueError, match="no measure 'luck'; expected one of agreement, divergence"):
+    with pytest.raises(ValueError, match="unknown measure 'luck'; expected one of agreement, divergence"):
         rank_sources(found, "luck")
 
 
@@ -154,13 +156,13 @@ def test_weights_are_equal_where_agreement_says_nothing(value):
 @pytest.mark.parametrize(
     ("count", "measure", "rows", "message"),
     [
-        (0, "agreement", 1, "0 sources are to be chosen of 4: m0, m1, m2, m3"),
-        (5, "agreement", 1, "5 sources are to be chosen of 4"),
-        (1, "luck", 1, "no measure 'luck'"),
-        (1, "agreement", 0, "comparing sources needs sentences"),
+        (0, "agreement", 1, "cannot select 0 of 4 sources: m0, m1, m2, m3"),
+        (5, "agreement", 1, "cannot select 5 of 4 sources"),
+        (1, "luck", 1, "unknown measure 'luck'"),
+        (1, "agreement", 0, "comparing sources requires sentences"),
     ],
 )
-def test_what_cannot_be_chosen_is_told(pool, count, measure, rows, message):
+def test_impossible_selections_are_rejected(pool, count, measure, rows, message):
     given = [{"words": ["w1"]}] * rows
     with pytest.raises(ValueError, match=message):
         select_sources(pool, given, count, measure)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from helpers.small_models import KINDS, model_of
-from hf_xst.sources.averaging import have_mean, have_one_start, mean_of_models
-from hf_xst.sources.pool import weights_digest
+from hf_xst.sources.averaging import average_models, can_average, share_initialisation
+from hf_xst.sources.loading import weights_digest
 
 
 def tuned(kind: str, seed: int, **changes):
@@ -27,12 +27,12 @@ def tuned(kind: str, seed: int, **changes):
 def test_every_parameter_is_the_weighted_mean(kind):
     models = {"one": tuned(kind, 1), "two": tuned(kind, 2), "none": tuned(kind, 3)}
     before = copy.deepcopy(models["one"].state_dict())
-    mean = mean_of_models(models, {"one": 3.0, "two": 1.0, "none": 0.0})
+    mean = average_models(models, {"one": 3.0, "two": 1.0, "none": 0.0})
     for name, value in mean.named_parameters():
         parts = [models[code].get_parameter(name) for code in ("one", "two")]
         torch.testing.assert_close(value, 0.75 * parts[0] + 0.25 * parts[1])
     assert all(torch.equal(value, before[name]) for name, value in models["one"].state_dict().items())
-    even = mean_of_models({"one": models["one"], "two": models["two"]})
+    even = average_models({"one": models["one"], "two": models["two"]})
     name = next(name for name, value in even.named_parameters() if value.requires_grad)
     expected = (models["one"].get_parameter(name) + models["two"].get_parameter(name)) / 2
     torch.testing.assert_close(even.get_parameter(name), expected)
@@ -41,7 +41,7 @@ def test_every_parameter_is_the_weighted_mean(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_mean_of_equal_models_is_the_model(kind):
     model = model_of(kind)
-    mean = mean_of_models({"one": model, "two": copy.deepcopy(model)}, {"one": 0.3, "two": 0.7})
+    mean = average_models({"one": model, "two": copy.deepcopy(model)}, {"one": 0.3, "two": 0.7})
     for name, value in mean.named_parameters():
         torch.testing.assert_close(value, model.get_parameter(name))
 
@@ -53,7 +53,7 @@ def test_a_label_is_the_mean_over_those_that_have_it(kind):
     own = len(one.config.labels)
     one.add_labels(["b", "a"])
     two.add_labels(["c", "b"])
-    mean = mean_of_models({"one": one, "two": two}, {"one": 0.25, "two": 0.75})
+    mean = average_models({"one": one, "two": two}, {"one": 0.25, "two": 0.75})
     assert mean.config.labels == [*one.config.labels, "c"]
     assert mean.names[len(mean.config.labels) :] == one.names[len(one.config.labels) :]
     b, a, c = own, own + 1, own + 2
@@ -74,57 +74,57 @@ def test_pairs_of_labels_that_no_model_has_stay_finite():
     one, two = tuned("tagger", 1), tuned("tagger", 2)
     one.add_labels(["a"])
     two.add_labels(["b"])
-    mean = mean_of_models({"one": one, "two": two})
+    mean = average_models({"one": one, "two": two})
     assert torch.isfinite(mean.transitions).all()
 
 
 def test_one_start_is_known_by_what_was_recorded():
     one, two, three = model_of("tagger"), tuned("tagger", 1), tuned("tagger", 2)
-    assert not have_one_start([one, two, three])
+    assert not share_initialisation([one, two, three])
     two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
-    assert have_one_start([one, two, three])
-    assert have_one_start([two, three])  # the start itself need not be among them
-    assert not have_one_start([two])
-    assert not have_one_start([two, three, tuned("tagger", 3)])
+    assert share_initialisation([one, two, three])
+    assert share_initialisation([two, three])  # the start itself need not be among them
+    assert not share_initialisation([two])
+    assert not share_initialisation([two, three, tuned("tagger", 3)])
     three.config.start_sha256 = weights_digest(two)
-    assert not have_one_start([one, two, three])
+    assert not share_initialisation([one, two, three])
     four = tuned("tagger", 3)
     four.config.start_sha256 = weights_digest(two)
-    assert have_one_start([two, three, four])  # where the start of the start is no matter
-    assert not have_one_start([one, two, three, four])
+    assert share_initialisation([two, three, four])  # where the start of the start is no matter
+    assert not share_initialisation([one, two, three, four])
 
 
 def test_one_start_is_not_enough_for_a_mean(capsys):
     one = model_of("tagger")
     two, three = tuned("tagger", 1), tuned("tagger", 2)
     two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
-    assert have_mean({"one": one, "two": two})
-    assert have_mean({"two": two, "three": three})
-    assert not have_mean({"one": one, "four": tuned("tagger", 3)})
+    assert can_average({"one": one, "two": two})
+    assert can_average({"two": two, "three": three})
+    assert not can_average({"one": one, "four": tuned("tagger", 3)})
     assert capsys.readouterr().err == ""
     two.config.frozen_layers = 2  # as after `train-source --start one --model frozen_layers=2`
-    assert not have_mean({"one": one, "two": two})
+    assert not can_average({"one": one, "two": two})
     told = capsys.readouterr().err
-    assert "one start, but no mean: one and two differ in frozen_layers" in " ".join(told.split())
+    assert "cannot be averaged: one and two differ in frozen_layers" in " ".join(told.split())
 
 
 def test_models_that_have_no_mean():
     parser, tagger = model_of("parser"), model_of("tagger")
     with pytest.raises(ValueError, match="one and two are models of different kinds"):
-        mean_of_models({"one": parser, "two": tagger})
-    with pytest.raises(ValueError, match=r"initialised apart.*train-source --start"):
-        mean_of_models({"one": parser, "two": model_of("parser", 9)})
+        average_models({"one": parser, "two": tagger})
+    with pytest.raises(ValueError, match=r"initialised separately.*train-source --init-from"):
+        average_models({"one": parser, "two": model_of("parser", 9)})
     with pytest.raises(ValueError, match="differ in arc_size: only models"):
-        mean_of_models({"one": parser, "two": model_of("parser", arc_size=7)})
+        average_models({"one": parser, "two": model_of("parser", arc_size=7)})
     with pytest.raises(ValueError, match="differ in upos_names"):
-        mean_of_models({"one": parser, "two": model_of("parser", upos_names=["X", "Y", "Z"])})
+        average_models({"one": parser, "two": model_of("parser", upos_names=["X", "Y", "Z"])})
     with pytest.raises(ValueError, match="weights that are not negative"):
-        mean_of_models({"one": parser, "two": parser}, {"one": 2.0, "two": -1.0})
+        average_models({"one": parser, "two": parser}, {"one": 2.0, "two": -1.0})
     other = copy.deepcopy(tagger)
     with torch.no_grad():
         other.encoder.words.vectors.add_(1)
     with pytest.raises(ValueError, match=r"different encoders or word vectors \(encoder\.words\.vectors\)"):
-        mean_of_models({"one": tagger, "two": other})
+        average_models({"one": tagger, "two": other})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +132,7 @@ def test_a_label_that_only_weightless_models_have_is_their_mean(kind):
     one, two, three = (tuned(kind, seed) for seed in (1, 2, 3))
     for model in (two, three):
         model.add_labels(["rare"])
-    mean = mean_of_models({"one": one, "two": two, "three": three}, {"one": 1.0, "two": 0.0, "three": 0.0})
+    mean = average_models({"one": one, "two": two, "three": three}, {"one": 1.0, "two": 0.0, "three": 0.0})
     place = mean.config.labels.index("rare")
     for module, name, axes in mean.label_parameters():
         owner = next(key for key, found in mean.named_modules() if found is module)

@@ -10,13 +10,11 @@ import torch
 
 from helpers.small_models import KINDS, gold, model_of, unlabelled
 from hf_xst.charts import chart_quality, log_opinion_pool, pooled_chart, stacked_log_marginals, union_chart
-from hf_xst.charts.dataset import ChartSettings, from_ragged, structure_triples, to_mask
-from hf_xst.charts.pooling import possible_candidates
+from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
+from hf_xst.charts.dataset import from_ragged, structure_triples, to_mask
+from hf_xst.sources.analysis import counted_groups, describe, standard_charts
 from hf_xst.sources.building import ChartMaker
-from hf_xst.sources.description import describe, standard_charts
-from hf_xst.sources.opinions import SourceBatch
 from hf_xst.sources.pool import SourcePool, joint_names
-from hf_xst.sources.quality import counted_groups
 
 LENGTHS = (3, 1, 5, 4, 2, 4)
 WEIGHTS = {"m0": 0.2, "m1": 0.5, "m2": 0.3}
@@ -45,7 +43,9 @@ def test_it_says_what_the_tensor_functions_say(kind):
         for key in ("precision", "recall"):
             assert mine["with_boundaries"][key] == pytest.approx(quality[key])
         assert mine["median_log_size"] == pytest.approx(quality["log_size"].median().item())
-    pooled = log_opinion_pool(stacked_log_marginals(sources), None, 1e-6, valid=possible_candidates(sources))
+    pooled = log_opinion_pool(
+        stacked_log_marginals(sources), None, 1e-6, valid=SourceDistributions(sources).valid
+    )
     nll = -pooled.gather(-1, candidates[..., None])[..., 0]
     distance = found["distance"]["pool"]["with_boundaries"]
     assert distance["per_group"]["kl"] == pytest.approx(nll.mean().item(), rel=1e-5)
@@ -98,8 +98,8 @@ def test_only_the_tagger_adds_groups(kind):
 def test_charts_are_those_that_build_charts_writes(kind, rule, temperature):
     pool, rows = pool_of(kind), list(unlabelled(gold((4, 2, 3))))
     settings = ChartSettings(rule, 0.6, 1e-6, WEIGHTS, temperature=temperature)
-    batch = SourceBatch.read(pool, rows)
-    mine = batch.softened(temperature).chart(settings, pool.weights(WEIGHTS))
+    batch = SourceDistributions(pool.distributions(rows)).softened(temperature)
+    mine = make_chart(batch, settings, pool.weights(WEIGHTS)).allowed
     stored = ChartMaker(pool, settings)(rows)
     triples = [from_ragged(stored)]
     triples += [structure_triples([row["source_best"][s] for row in stored]) for s in range(3)]
@@ -129,13 +129,13 @@ def test_a_single_source_and_numbers_that_json_does_not_know():
 @pytest.mark.parametrize(
     ("rows", "charts", "message"),
     [
-        ([], None, "measuring charts needs sentences"),
+        ([], None, "measuring charts requires sentences"),
         ([{"sent_id": "s9", "words": ["w1"]}], None, "sentence s9 has no column mark"),
-        ([{"words": ["w1"], "mark": ["dry"]}], {}, "no kind of chart is named"),
+        ([{"words": ["w1"], "mark": ["dry"]}], {}, "no kind of chart to measure"),
         (
             [{"words": ["w1"], "mark": ["dry"]}],
             {"pool": ChartSettings(weights={"m0": 1.0})},
-            "weights are needed for exactly m0, m1, m2",
+            "expected weights for exactly m0, m1, m2",
         ),
     ],
 )

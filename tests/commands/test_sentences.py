@@ -10,8 +10,9 @@ from hf_xst.commands import sentences
 from hf_xst.commands.sentences import annotate, gold_rows, has_split, labelled_rows, needs_structure, split_of
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import content_hash, sentences_to_dataset
-from hf_xst.sources.pool import SourcePool, SourceSpec, load_model, weights_digest
-from hf_xst.sources.word_checks import tell_of_unknown_words
+from hf_xst.sources.loading import SourceSpec, load_model, weights_digest
+from hf_xst.sources.pool import SourcePool
+from hf_xst.sources.word_checks import warn_of_unknown_words
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_predicted_tags_take_the_place_of_others(tmp_path):
 def test_a_model_of_something_else_is_no_tagger(tmp_path):
     model_of("parser").save_pretrained(tmp_path / "parser")
     with pytest.raises(ValueError, match="predicts head and deprel; expected a model of coarse tags"):
-        sentences.load_annotator(str(tmp_path / "parser"))
+        sentences.load_tagger(str(tmp_path / "parser"))
 
 
 def test_content_and_weights_are_told_apart():
@@ -164,15 +165,15 @@ def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):
     other = vectors(words=["new", "words"], seed=3)
     model = load_model(str(tmp_path), vectors=other)
     assert model.encoder.words.table.words == ("new", "words")
-    with pytest.raises(ValueError, match=r"space 'tiny' \(8 numbers\); found 'elsewhere'"):
+    with pytest.raises(ValueError, match=r"space 'tiny' \(8 dimensions\), found 'elsewhere'"):
         load_model(str(tmp_path), vectors=vectors(name="elsewhere"))
 
 
 def test_a_text_of_which_little_is_known_is_told(capsys):
     model = model_of("tagger")
-    tell_of_unknown_words(model, gold((3, 4))["words"])
+    warn_of_unknown_words(model, gold((3, 4))["words"])
     assert not capsys.readouterr().err
-    tell_of_unknown_words(model, iter([["王芳", "住在", "w1"]]))
+    warn_of_unknown_words(model, iter([["王芳", "住在", "w1"]]))
     assert "only 1 of 3 words of the text are in the word vectors" in capsys.readouterr().err.replace(
         "\n", " "
     )

@@ -15,8 +15,9 @@ import hf_xst_cli
 from helpers.small_models import gold, model_of, vectors
 from hf_xst.commands.analyse import AnalyseArguments, analyse, chart_table, distance_table, source_table
 from hf_xst.data import ConlluSentence, write_conllu
-from hf_xst.sources.description import describe, standard_charts
-from hf_xst.sources.pool import SourcePool, joint_names, load_model
+from hf_xst.sources.analysis import describe, standard_charts
+from hf_xst.sources.loading import load_model
+from hf_xst.sources.pool import SourcePool, joint_names
 
 LENGTHS = (3, 1, 5, 4, 2, 4)
 

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
+from hf_xst.demo.defaults import source_languages, target_language
 from transformers import AutoModel
 
 import hf_xst_cli
-from helpers.small_models import charts, gold, model_of, vectors
-from hf_xst.commands.initial_model import fresh_model
+from helpers.small_models import gold, vectors
 from hf_xst.commands.sentences import needs_structure, other_labels
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
-from hf_xst.data.sentence import attribute
-from hf_xst.demo.defaults import source_languages, target_language
+from hf_xst.data.sentence import misc_attribute
 
 pytest.importorskip("seqeval")
 
@@ -89,7 +88,7 @@ def test_a_source_is_judged_by_its_spans(world):
 @pytest.mark.slow
 def test_transfer_is_better_than_its_start(world):
     folder = world.folder / "mine"
-    told = ["--charts", world.folder / "charts", "--start", world.models[0], *world.words]
+    told = ["--charts", world.folder / "charts", "--init-from", world.models[0], *world.words]
     loop = ["--epochs", 8, "--batch-size", 16, "--learning-rate", "0.004"]
     assert run("transfer", *told, *loop, "--output", folder) == 0
     start, mine = evaluated(world, world.models[0], "start"), evaluated(world, folder, "mine")
@@ -108,7 +107,7 @@ def test_transfer_is_better_than_its_start(world):
 
 
 def labels_of(sentence: ConlluSentence) -> list[str]:
-    return [attribute(cell, "ner_tags") for cell in sentence.column("misc")]
+    return [misc_attribute(cell, "ner_tags") for cell in sentence.column("misc")]
 
 
 def is_legal(labels: list[str]) -> bool:
@@ -141,7 +140,7 @@ def test_json_lines_of_predictions_hold_the_labels(world):
 def small_treebank(path: Path, columns: dict[str, list[str]]) -> Path:
     rows = gold((3, 4, 5, 3, 2, 4, 5, 3, 4, 3, 2, 4), seed=3)
     sentences: Iterator[ConlluSentence] = (
-        ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).annotated(
+        ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).with_annotation(
             {name: (values * 5)[: len(row["words"])] for name, values in columns.items()}
         )
         for row in rows
@@ -172,7 +171,9 @@ def test_any_column_of_conllu_is_learned(tmp_path, here, column, values):
     assert run("predict", "--model", model, "--input", place, "--output", predicted) == 0
     (first, *_) = read_conllu(predicted)
     found = (
-        first.column(column) if column != "chunk" else [attribute(c, column) for c in first.column("misc")]
+        first.column(column)
+        if column != "chunk"
+        else [misc_attribute(c, column) for c in first.column("misc")]
     )
     assert set(found) <= set(values)
 
@@ -197,7 +198,7 @@ def test_labels_in_another_scheme_train_the_same_model(tmp_path, here, capsys):
         (["column=head"], "column=head: expected a column with a label for each word"),
         (["column=xpos", "scheme=bio"], "found the labels NN; the scheme bio has O"),
         (["column=xpos", "scheme=iob"], "scheme is 'iob'; expected 'bio'"),
-        (["sceme=bio"], "is scheme meant"),
+        (["sceme=bio"], "did you mean scheme"),
     ],
 )
 def test_wrong_columns_and_schemes_are_told(tmp_path, here, capsys, fields, message):
@@ -206,18 +207,6 @@ def test_wrong_columns_and_schemes_are_told(tmp_path, here, capsys, fields, mess
     told = ["--treebank", f"train={place}", "--output", tmp_path / "model", *here, *fields]
     assert run("train-source", *told) == 1
     assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_fresh_model_has_what_the_charts_tell():
-    like = model_of("tagger", labels=["B-A", "I-A", "O"], scheme="bio", column="ner_tags")
-    provenance = {
-        "model_type": like.config.model_type,
-        "names": like.names,
-        "label_settings": like.label_settings,
-    }
-    made = fresh_model(provenance, charts("tagger", gold()), vectors())
-    assert (made.scheme, made.columns, made.names) == ("bio", ("ner_tags",), like.names)
-    assert made.predict([{"words": ["w1", "w2"]}])[0].keys() == {"ner_tags"}
 
 
 def test_columns_ask_for_what_they_need():

@@ -9,8 +9,7 @@ from transformers import EarlyStoppingCallback
 
 from helpers.small_models import KINDS, arguments, charts, gold, model_of, on_charts, supervised
 from hf_xst.metrics import score
-from hf_xst.models.collation import Collator
-from hf_xst.models.running import in_batches, length_batches, predict_rows
+from hf_xst.models.running import Collator, in_batches, length_batches, predict_rows
 from hf_xst.training.trainer import references
 
 LENGTHS = (1, 9, 2, 5, 3)

@@ -1,0 +1,96 @@
+"""Read and write records: data classes as JSON, checked against their types."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from hf_xst.files import write_text
+
+Record = TypeVar("Record")
+
+
+def to_json(record: Any) -> str:
+    """Return a record as JSON text."""
+    return json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False) + "\n"
+
+
+def save_record(path: Path, record: Any) -> None:
+    """Write a record to a JSON file."""
+    write_text(path, to_json(record))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds a mapping.
+
+    Raises:
+        ValueError: the file is not JSON or holds something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content
+
+
+def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:
+    """Make a record from a mapping.
+
+    Args:
+        kind: the data class.
+        content: its fields; those with defaults may be missing.
+        where: what the mapping was read from, for error messages.
+
+    Raises:
+        ValueError: a field is unknown, missing, or of another type.
+    """
+    types_of = get_type_hints(kind)
+    fields: dict[str, dataclasses.Field[Any]] = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(content) - set(fields))
+    if unknown:
+        raise ValueError(f"{where}: unknown field {', '.join(unknown)}; expected {', '.join(fields)}")
+    missing = [
+        name
+        for name, field in fields.items()
+        if name not in content
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ValueError(f"{where}: missing field {', '.join(missing)}")
+    return kind(
+        **{name: _checked(types_of[name], value, f"{where}: {name}") for name, value in content.items()}
+    )
+
+
+def _checked(expected: Any, value: Any, where: str) -> Any:
+    """Return a value of the expected type, nested records included."""
+    origin, arguments = get_origin(expected), get_args(expected)
+    if origin in (Union, types.UnionType):
+        (expected,) = (each for each in arguments if each is not type(None))
+        return None if value is None else _checked(expected, value, where)
+    if expected is Any or (origin is Literal and value in arguments):
+        return value
+    if isinstance(value, Mapping):
+        if dataclasses.is_dataclass(expected):
+            return from_mapping(expected, value, where)  # type: ignore[arg-type]
+        if origin in (dict, Mapping):
+            return {key: _checked(arguments[1], each, f"{where}.{key}") for key, each in value.items()}
+    if origin is list and isinstance(value, list):
+        return [_checked(arguments[0], each, where) for each in value]
+    if origin is None and _is_instance(value, expected):
+        return value
+    name = expected.__name__ if origin is None else str(expected)
+    raise ValueError(f"{where} is {str(value)[:80]!r}; expected {name}")
+
+
+def _is_instance(value: Any, expected: type) -> bool:
+    if isinstance(value, bool):
+        return expected is bool
+    return isinstance(value, (int, float) if expected is float else expected)

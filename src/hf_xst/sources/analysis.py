@@ -1,0 +1,348 @@
+"""Measure charts, pools and sources on sentences with gold, in one pass.
+
+The distance of a pool from gold, which has all probability on one candidate, is minus the log-probability of
+that candidate (Kurniawan et al. 2021, equations 12 and 13). It is the weighted average of the sources'
+distances (error) minus the weighted average of the divergences from pool to source (diversity); the latter is
+minus the log of the pool's normaliser (Heskes 1998). The paper divides the sum over all groups by the number
+of words; the published code by the number of groups, which differs for sequences, whose boundary pairs count
+too. Both are reported.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from torch import Tensor
+
+from hf_xst.charts import chart_quality, combine_quality, log_opinion_pool, make_chart
+from hf_xst.charts.chart import FLOOR, SIGMA, ChartSettings, SourceDistributions
+from hf_xst.charts.pooling import floored, normalised_weights
+from hf_xst.models.modeling import Row
+from hf_xst.models.running import BATCH_WORDS
+from hf_xst.numerics import logsumexp, safe_log
+from hf_xst.sources.agreement import SourceMeasures, count_words, for_each_batch, rank_correlations
+from hf_xst.sources.pool import SourcePool
+from hf_xst.structures.base import Structure
+
+SCOPES = ("with_boundaries", "without_boundaries")
+"""Whether groups that a model adds at the ends of a sentence count (`StructuredModel.added_groups`)."""
+TERMS = ("kl", "error", "diversity")
+RATIOS = ("precision", "recall")
+
+
+def standard_charts(
+    sigma: float = SIGMA, floor: float = FLOOR, learned: Mapping[str, float] | None = None
+) -> dict[str, ChartSettings]:
+    """Return the charts that the paper compares: `union`, `pool` and, with weights, `pool learned`."""
+    charts = {"union": ChartSettings("union", sigma, floor), "pool": ChartSettings("pool", sigma, floor)}
+    if learned is not None:
+        charts["pool learned"] = ChartSettings("pool", sigma, floor, learned)
+    return charts
+
+
+def describe(
+    pool: SourcePool,
+    rows: Dataset | Sequence[Row],
+    charts: Mapping[str, ChartSettings] | None = None,
+    *,
+    batch_words: int = BATCH_WORDS,
+) -> dict[str, Any]:
+    """Measure charts, pools and sources on sentences with gold, batch by batch.
+
+    Args:
+        pool: the sources; its labels are those of the charts.
+        rows: prepared rows with gold.
+        charts: the kinds of charts by name; defaults to `standard_charts()`. The others are compared with the
+            first.
+        batch_words: see `hf_xst.models.running`.
+
+    Returns:
+        `sentences`, `words`; by name `charts` (settings, `median_log_size`, `empty_charts`, `precision` and
+        `recall` by scope), `differences` from the first kind (`size_ratio`, `precision`, `recall`) and, for
+        logarithmic pools, `distance` (`kl`, `error`, `diversity` by scope, per word and per group); `sources`
+        (measures without labels and the share `right`), and `selection`, the rank correlation of each measure
+        with that share. For scopes see `SCOPES`. Numbers that are not finite are None.
+
+    Raises:
+        ValueError: there is no sentence, rows have no gold, or weights do not fit the sources.
+    """
+    description = Description(pool, standard_charts() if charts is None else charts)
+    for_each_batch(rows, description.add, "measuring charts", batch_words)
+    return description.result()
+
+
+class Description:
+    """The measures of `describe`, summed over batches.
+
+    Args:
+        pool: the sources.
+        charts: the kinds of charts by name, at least one.
+
+    Raises:
+        ValueError: there is no kind of chart, or weights do not fit the sources.
+    """
+
+    def __init__(self, pool: SourcePool, charts: Mapping[str, ChartSettings]) -> None:
+        if not charts:
+            raise ValueError("no kind of chart to measure")
+        added = pool.sources[0].model.added_groups
+        first = next(iter(charts.values()))
+        self.pool, self.charts = pool, dict(charts)
+        self.weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
+        self.quality = {name: QualityTotals(added) for name in charts}
+        self.distance = {name: DistanceTotals(added) for name, each in charts.items() if each.rule == "pool"}
+        self.sources = SourceMeasures(pool.source_names, first.sigma, first.floor)
+        self.sentences = self.words = 0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Measure a batch of rows with gold."""
+        batch, words = SourceDistributions(self.pool.distributions(rows)), count_words(rows)
+        gold = self.pool.gold_candidates(rows, batch.sources[0])
+        self.sentences += len(rows)
+        self.words += words
+        self.sources.add(batch, words, gold)
+        for temperature in sorted({settings.temperature for settings in self.charts.values()}):
+            softened = batch.softened(temperature)
+            for name, settings in self.charts.items():
+                if settings.temperature == temperature:
+                    self._measure(name, softened, words, gold)
+
+    def _measure(self, name: str, batch: SourceDistributions, words: int, gold: Tensor) -> None:
+        settings, weights, space = self.charts[name], self.weights[name], batch.sources[0]
+        self.quality[name].add(space, make_chart(batch, settings, weights).allowed, gold)
+        if name in self.distance:
+            distances = split_distance(batch.log_marginals, gold, weights, settings.floor, valid=batch.valid)
+            self.distance[name].add(space, distances, gold, words)
+
+    def result(self) -> dict[str, Any]:
+        """Return the result of `describe`."""
+        quality = {name: totals.result() for name, totals in self.quality.items()}
+        base, *others = quality
+        sources = self.sources.result()
+        result = {
+            "sentences": self.sentences,
+            "words": self.words,
+            "charts": {name: _settings(self.charts[name]) | each for name, each in quality.items()},
+            "differences": {name: compare(quality[name], quality[base]) for name in others},
+            "distance": {name: totals.result() for name, totals in self.distance.items()},
+            "sources": sources,
+            "selection": rank_correlations(sources, {name: each["right"] for name, each in sources.items()}),
+        }
+        return {key: finite(value) for key, value in result.items()}
+
+
+def _settings(settings: ChartSettings) -> dict[str, Any]:
+    content = asdict(settings)
+    del content["keep_log_probs"]
+    return content
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot represent by None, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class QualityTotals:
+    """Size, precision and recall of one kind of chart, summed over batches.
+
+    Of each sentence only the log of its chart's size is kept, for the median.
+
+    Args:
+        added: number of groups that the model adds at a sentence's start and end.
+    """
+
+    def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
+        self._added = added
+        self._log_sizes = array("d")
+        self._totals: dict[str, dict[str, Any]] = {}
+
+    def add(self, distribution: Structure, chart: Tensor, gold: Tensor) -> None:
+        """Add a batch; a gold candidate with an unknown label is in no structure and counts in denominators.
+
+        Args:
+            distribution: any distribution over the B sentences' structures; its scores do not matter.
+            chart: bool (B, G, C).
+            gold: (B, G), index of the right candidate, -1 if its label is unknown.
+        """
+        for scope, counted in counted_groups(distribution, self._added).items():
+            part = _terms(distribution, chart, gold, counted)
+            if scope == SCOPES[0]:
+                self._log_sizes.extend(part["log_size"].tolist())
+            part["log_size"] = part["log_size"][:0]
+            before = [self._totals[scope]] if scope in self._totals else []
+            self._totals[scope] = combine_quality([*before, part])
+
+    def result(self) -> dict[str, Any]:
+        """Return `median_log_size`, `empty_charts`, and `precision` and `recall` of both scopes."""
+        ratios = {scope: {key: total[key] for key in RATIOS} for scope, total in self._totals.items()}
+        none = {SCOPES[0]: dict.fromkeys(RATIOS, math.nan)}
+        return {
+            "median_log_size": median_log(self._log_sizes),
+            "empty_charts": sum(size == -math.inf for size in self._log_sizes),
+            **by_scope(ratios or none),
+        }
+
+
+def _terms(distribution: Structure, chart: Tensor, gold: Tensor, counted: Tensor) -> dict[str, Any]:
+    part = chart_quality(distribution, chart, gold.masked_fill(~counted, -1))
+    unknown = (counted & (gold < 0)).sum(-1)
+    if bool(unknown.any()):
+        more = logsumexp(part["log_size"] + safe_log(unknown.double()), 0).item()
+        part["log_precision_denominator"] = float(np.logaddexp(part["log_precision_denominator"], more))
+        part["recall_denominator"] += int(unknown.sum())
+    return part
+
+
+def median_log(log_sizes: Iterable[float]) -> float:
+    """Return the log of the median of numbers given by their logs; NaN for an empty list."""
+    ordered = sorted(log_sizes)
+    if not ordered:
+        return math.nan
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return low if low == high else float(np.logaddexp(low, high)) - math.log(2)
+
+
+def compare(found: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare two results of `QualityTotals`, as the paper's tables do.
+
+    Returns:
+        `size_ratio` of the median sizes, `log_size_ratio`, and by scope the differences of `precision` and
+        `recall`; positive if `found` is higher.
+    """
+    both_empty = found["median_log_size"] == base["median_log_size"] == -math.inf
+    ratio = math.nan if both_empty else found["median_log_size"] - base["median_log_size"]
+    with np.errstate(over="ignore"):
+        size_ratio = float(np.exp(ratio))
+    differences = {scope: {key: found[scope][key] - base[scope][key] for key in RATIOS} for scope in SCOPES}
+    return {"size_ratio": size_ratio, "log_size_ratio": ratio, **differences}
+
+
+def size_text(log_size: float) -> str:
+    """Format a number given by its log as in the paper's tables: 1.6e6; plain below a thousand."""
+    if not math.isfinite(log_size):
+        return "0" if log_size == -math.inf else "?"
+    power = math.floor(log_size / math.log(10))
+    if power < 3:
+        return f"{math.exp(log_size):.3g}"
+    mantissa = f"{math.exp(log_size - power * math.log(10)):.1f}"
+    return f"1.0e{power + 1}" if mantissa == "10.0" else f"{mantissa}e{power}"
+
+
+def counted_groups(distribution: Structure, added: tuple[int, int]) -> dict[str, Tensor]:
+    """Mark the groups that count in each scope: bool (B, G) by name; one scope only if no group is added."""
+    inside = distribution.valid.any(-1)
+    scopes = {SCOPES[0]: inside}
+    if any(added):
+        group = torch.arange(inside.shape[1], device=inside.device)
+        end = (distribution.group_lengths.to(inside.device) - added[1])[:, None]
+        scopes[SCOPES[1]] = inside & (group >= added[0]) & (group < end)
+    return scopes
+
+
+def by_scope(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return both scopes, which are the same if no group is added."""
+    return {scope: found.get(scope, found[SCOPES[0]]) for scope in SCOPES}
+
+
+def split_distance(
+    log_marginals: Tensor,
+    gold: Tensor,
+    weights: Tensor | Sequence[float] | None = None,
+    floor: float = 0.0,
+    *,
+    valid: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Return `kl`, `error` and `diversity` of every group; kl = error - diversity wherever both are finite.
+
+    The floor is added to the sources. At floor 0 the error is infinite where a source of positive weight
+    excludes gold, and the diversity where these sources share no support (there the pool is uniform over
+    their best candidates, see `log_opinion_pool`).
+
+    Args:
+        log_marginals: (S, B, G, C), log-probabilities of S sources.
+        gold: (B, G), index of the right candidate, -1 where there is none.
+        weights: (S,), uniform by default.
+        floor: see `log_opinion_pool`.
+        valid: bool (B, G, C); defaults to what any source supports.
+
+    Returns:
+        (B, G) each, in nats, at least 0; 0 where there is no gold.
+    """
+    possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
+    place, known = gold.clamp(min=0)[..., None], gold >= 0
+    pooled = log_opinion_pool(log_marginals, weights, floor, valid=possible)
+    shares = normalised_weights(weights, log_marginals.shape[0], log_marginals)
+    mixed = torch.zeros_like(pooled)
+    for share, source in zip(shares, floored(log_marginals, floor, possible), strict=True):
+        if share > 0:  # zero times minus infinity is NaN
+            mixed = mixed + share * source
+    found = {
+        "kl": -pooled.gather(-1, place)[..., 0],
+        "error": -mixed.gather(-1, place)[..., 0],
+        "diversity": -logsumexp(mixed, -1),
+    }
+    return {name: value.clamp(min=0).masked_fill(~known, 0) for name, value in found.items()}
+
+
+class DistanceTotals:
+    """Distance of one pool from gold, summed over batches.
+
+    Groups whose gold label is unknown are left out and counted; the averages of the others stand for them.
+
+    Args:
+        added: number of groups that the model adds at a sentence's start and end.
+    """
+
+    def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
+        self._added = added
+        self._sums: dict[str, dict[str, float]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        self._words = 0
+        self._impossible = 0
+
+    def add(self, distribution: Structure, distances: dict[str, Tensor], gold: Tensor, words: int) -> None:
+        """Add a batch of `words` words; `distances` come from `split_distance`, gold is (B, G)."""
+        self._words += words
+        self._impossible += int((distances["kl"] == torch.inf).sum())
+        for scope, counted in counted_groups(distribution, self._added).items():
+            known = counted & (gold >= 0)
+            sums = self._sums.setdefault(scope, dict.fromkeys(TERMS, 0.0))
+            for term in TERMS:
+                sums[term] += float(distances[term].double()[known].sum())
+            counts = self._counts.setdefault(scope, {"groups": 0, "known": 0})
+            counts["groups"] += int(counted.sum())
+            counts["known"] += int(known.sum())
+
+    def result(self) -> dict[str, Any]:
+        """Return by scope `kl`, `error`, `diversity` per word, and per group under `per_group`.
+
+        `impossible` counts groups in which the pool gives gold no probability, `unknown_gold` those with an
+        unknown gold label.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for scope, counts in self._counts.items():
+            means = {term: _ratio(self._sums[scope][term], counts["known"]) for term in TERMS}
+            groups = _ratio(counts["groups"], self._words)
+            found[scope] = {term: mean * groups for term, mean in means.items()} | {"per_group": means}
+        total = self._counts.get(SCOPES[0], {"groups": 0, "known": 0})
+        none = {SCOPES[0]: dict.fromkeys(TERMS, math.nan) | {"per_group": dict.fromkeys(TERMS, math.nan)}}
+        return {
+            **by_scope(found or none),
+            "impossible": self._impossible,
+            "unknown_gold": total["groups"] - total["known"],
+        }
+
+
+def _ratio(part: float, whole: int) -> float:
+    return part / whole if whole else math.nan

@@ -1,0 +1,136 @@
+"""Records of training runs, saved as OUTPUT/run/results.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from hf_xst.charts.dataset import ChartInfo
+from hf_xst.files import RESULTS
+from hf_xst.records import from_mapping, read_json, save_record
+from hf_xst.remote import split_revision
+from hf_xst.training.collation import ChartUse
+
+FORMAT_VERSION = 2
+"""Version 1 had no version and called the initial model `start`."""
+Results = TypeVar("Results", bound="TrainingResults")
+
+
+@dataclass(frozen=True)
+class ModelOrigin:
+    """A model that another one was made from; a local folder has no public id."""
+
+    id: str | None = None
+    revision: str | None = None
+    name: str | None = None
+
+    @classmethod
+    def of(cls, place: str) -> ModelOrigin:
+        """Describe a folder or Hub id."""
+        path, revision = split_revision(place)
+        is_local = Path(path).exists()
+        return cls(None if is_local else path, revision, Path(path).name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResults:
+    """Results of any training run.
+
+    Args:
+        updates: number of updates.
+        dev: development scores, if there was a development treebank.
+        initial_model: the model that training was initialised from, if it was a folder or Hub id.
+        format_version: version of this record.
+    """
+
+    updates: int
+    dev: dict[str, float] | None = None
+    initial_model: ModelOrigin | None = None
+    format_version: int = FORMAT_VERSION
+
+    def save(self, run: Path) -> None:
+        """Write the record into the folder of a run."""
+        save_record(run / RESULTS, self)
+
+    @classmethod
+    def load(cls: type[Results], run: Path) -> Results:
+        """Read the record of a run.
+
+        Raises:
+            ValueError: the record is broken, of another command, or newer than this package.
+        """
+        path = run / RESULTS
+        content = read_json(path)
+        version = content.setdefault("format_version", 1)
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise ValueError(
+                f"{path} has format {version}; this package reads formats up to {FORMAT_VERSION}; update it"
+            )
+        if version == 1:
+            content = cls.upgraded(content) | {"format_version": FORMAT_VERSION}
+        return from_mapping(cls, content, str(path))
+
+    @classmethod
+    def upgraded(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """Bring a record of version 1 to the present format."""
+        content = dict(content)
+        if "start" in content:
+            content["initial_model"] = content.pop("start")
+        return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceResults(TrainingResults):
+    """Results of train-source.
+
+    Args:
+        data: summaries of the sentences read and left out.
+        treebanks: name and licence of the treebanks of the training split, as far as known.
+        dev_treebanks: those of the development split.
+        encoder: the pretrained encoder, if there was one.
+        train_sentences: number of training sentences.
+        dev_sentences: number of development sentences.
+        best_dev: best development score.
+    """
+
+    data: list[str]
+    treebanks: list[dict[str, Any]]
+    dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
+    encoder: ModelOrigin | None = None
+    train_sentences: int
+    dev_sentences: int
+    best_dev: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferResults(TrainingResults):
+    """Results of transfer.
+
+    Args:
+        sentences: number of charts.
+        empty_charts: how often a chart contained no structure.
+        empty_chart_ids: the first such sentences.
+        l2: strength of the pull to the initial parameters.
+        use: which part of the charts was trained on.
+        charts: record of the charts.
+        batch_size: sentences per batch and process.
+        initialised_from: `average`, `scratch`, or `model`.
+    """
+
+    sentences: int
+    empty_charts: int
+    empty_chart_ids: list[str]
+    l2: float
+    use: ChartUse
+    charts: ChartInfo
+    batch_size: int | None = None
+    initialised_from: Literal["model", "average", "scratch"] | None = None
+
+    @classmethod
+    def upgraded(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """Bring a record of version 1 to the present format."""
+        content = super().upgraded(content)
+        charts = {"names": [], **content["charts"]}
+        content["charts"] = ChartInfo.from_json(charts, "charts")
+        return content
