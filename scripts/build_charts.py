@@ -1,4 +1,4 @@
-"""`hf-xst build-charts` for launchers, in one process: same flags, same function."""
+"""Run `hf-xst build-charts` under a launcher, which must start a single process."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hf-xst train-source` for `accelerate launch` and `torchrun`: same flags, same function."""
+"""Run `hf-xst train-source` under `accelerate launch` or `torchrun`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`hf-xst transfer` for `accelerate launch` and `torchrun`: same flags, same function."""
+"""Run `hf-xst transfer` under `accelerate launch` or `torchrun`."""
 
 import sys
 

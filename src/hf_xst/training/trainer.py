@@ -231,7 +231,7 @@ class StructuredTrainer(Trainer):
             records += predicted
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         columns: Any = [record["columns"] for record in records]
-        metrics = self._metrics(columns, records, dataloader.dataset)
+        metrics = self._metrics(records, columns, dataloader.dataset)
         return EvalLoopOutput(
             predictions=columns,
             label_ids=None,
@@ -252,16 +252,14 @@ class StructuredTrainer(Trainer):
                 record |= {"loss": loss, "units": units}
         return records
 
-    def _metrics(
-        self, columns: list[dict[str, list[Any]]], records: list[dict[str, Any]], rows: Any
-    ) -> dict[str, float]:
+    def _metrics(self, records: list[dict[str, Any]], columns: Any, rows: Any) -> dict[str, float]:
         if not records:
             return {}
         metrics: dict[str, float] = {}
         if "loss" in records[0]:
             metrics["loss"] = sum(r["loss"] for r in records) / max(1, sum(r["units"] for r in records))
         if self.compute_metrics is not None:
-            return metrics | self.compute_metrics(EvalPrediction(predictions=columns, label_ids=rows))  # type: ignore[arg-type]
+            return metrics | self.compute_metrics(EvalPrediction(predictions=columns, label_ids=rows))
         names, main = self.bare_model.columns, self.bare_model.main_metric
         if not all(name in rows[0] for name in names):
             return metrics
@@ -274,8 +272,6 @@ class StructuredTrainer(Trainer):
 def references(rows: Any) -> Sequence[Row]:
     """Return rows to score against: gold columns take the place of the input columns that were replaced."""
     replaced = [column for column in rows[0] if column.startswith(GOLD)]
-    if not replaced:
-        return rows  # type: ignore[no-any-return]
     return [{**row, **{column.removeprefix(GOLD): row[column] for column in replaced}} for row in rows]
 
 

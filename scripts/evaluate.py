@@ -1,8 +1,0 @@
-"""`hf-xst evaluate` for launchers, in one process: same flags, same function."""
-
-import sys
-
-from hf_xst_cli import main
-
-if __name__ == "__main__":
-    sys.exit(main(["evaluate", *sys.argv[1:]]))
