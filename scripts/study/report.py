@@ -305,6 +305,8 @@ def distance_table(scores: pd.DataFrame, task: str) -> str:
 def source_table(scores: pd.DataFrame, task: str) -> str:
     """List the source models' scores on their own languages."""
     metric, rows = TASKS[task][1], scores[scores["method"] == "source"]
+    if rows.empty:
+        return ""
     kinds = {"training sentences": ("train_sentences", ""), "updates": ("updates", "")}
     kinds |= {"dev": (f"best_{metric}", "dev"), "test": (metric, "test")}
     table = pd.DataFrame(index=in_order(rows["target"], ["en", *LANGUAGES]))
