@@ -1,0 +1,223 @@
+"""Score source models on a target, each alone and combined without training.
+
+Writes a JSON list of scores: method, split, metric, value. --config changes the configuration of the models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from grouped_weights import GroupedWeights
+from truth import infer_truth
+
+from hf_xst.charts import log_opinion_pool
+from hf_xst.charts.chart import FLOOR, SourceDistributions
+from hf_xst.commands.presets import length_limits
+from hf_xst.commands.sentences import annotate, gold_rows, split_of
+from hf_xst.commands.training import key_values
+from hf_xst.commands.vote import combine
+from hf_xst.data import WordVectors, first, prepare, read_vectors
+from hf_xst.files import write_text
+from hf_xst.metrics import score
+from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint, has_frozen_encoder
+from hf_xst.models.modeling import Row, StructuredModel
+from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.running import in_batches, predict_rows
+from hf_xst.sources.agreement import (
+    SELECTION_SENTENCES,
+    agreement_weights,
+    measure_sources,
+    rank_sources,
+    read_weights,
+)
+from hf_xst.sources.averaging import average_models
+from hf_xst.sources.loading import SourceSpec, load_sources
+from hf_xst.sources.pool import SourcePool
+
+Models = Mapping[str, StructuredModel]
+Columns = dict[str, list[Any]]
+Predict = Callable[[SourcePool, Sequence[Row]], list[Columns]]
+SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Rank the sources, score them and their combinations, and write the scores."""
+    vectors = read_vectors(arguments.vectors) if arguments.vectors else None
+    models = load_sources(SourceSpec.parse_all([*arguments.sources, *arguments.beside]), vectors)
+    for model in models.values():
+        for name, value in key_values(arguments.config).items():
+            setattr(model.config, name, value)
+    pooled = {spec.name: models[spec.name] for spec in SourceSpec.parse_all(arguments.sources)}
+    rows: list[dict[str, Any]] = []
+    agreement: dict[str, float] = {}
+    if arguments.text:
+        pooled, agreement, rows = rank(pooled, arguments, vectors)
+    singles = {f"direct:{name}": model for name, model in models.items()}
+    if "average" in arguments.rules:
+        singles["average"] = average_models(pooled)
+    if "average-agreement" in arguments.rules:
+        singles["average-agreement"] = average_models(pooled, agreement)
+    rules = combinations(arguments, agreement, next(iter(pooled.values())))
+    for split in ("dev", "test"):
+        given = getattr(arguments, split)
+        if given:
+            rows += score_split(split, given, singles, pooled, rules, arguments, vectors)
+    write_text(Path(arguments.output), json.dumps(rows, indent=1) + "\n")
+
+
+def rank(
+    models: Models, arguments: argparse.Namespace, vectors: WordVectors | None
+) -> tuple[Models, dict[str, float], list[dict[str, Any]]]:
+    """Return the selected sources, their agreement weights and the measures of all, as for charts."""
+    treebank, split = arguments.text
+    text, _ = prepare(split_of(treebank, split, []), gold=False, **length_limits(next(iter(models.values()))))
+    text = first(annotate(text, arguments.tagger, vectors), SELECTION_SENTENCES)
+    measures = measure_sources(SourcePool(models), text)
+    order = rank_sources(measures)[: arguments.select]
+    selected = {name: model for name, model in models.items() if name in order}
+    rows = [
+        {"method": f"direct:{name}", "split": "text", "metric": metric, "value": value}
+        for name, found in measures.items()
+        for metric, value in [*found.items(), *([("rank", order.index(name) + 1)] if name in order else [])]
+    ]
+    if len(selected) < len(models):
+        measures = measure_sources(SourcePool(selected), text)
+    return selected, agreement_weights(measures), rows
+
+
+def score_split(
+    split: str,
+    treebank: Sequence[str],
+    singles: Models,
+    pooled: Models,
+    rules: Mapping[str, Predict],
+    arguments: argparse.Namespace,
+    vectors: WordVectors | None,
+) -> Iterator[dict[str, Any]]:
+    """Yield the scores of all models and combinations on one split, and its size."""
+    columns = next(iter(singles.values())).columns
+    gold, _ = gold_rows(*treebank, [], columns)
+    rows = annotate(gold, arguments.tagger, vectors)
+    embeddings = cache_embeddings(singles, rows, arguments.embedding_cache)
+    pool = SourcePool(pooled, states={name: embeddings.get(f"direct:{name}") for name in pooled})
+    predictions = {
+        name: list(predict_rows(model, rows, embeddings=embeddings.get(name)))
+        for name, model in singles.items()
+    }
+    predictions |= {name: predict(pool, rows) for name, predict in rules.items()}
+    counts = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}
+    for method, predicted in predictions.items():
+        scores = score(predicted, gold, columns)
+        names = SCORES if split == "test" else SCORES[:3]
+        yield from row_of(method, split, {name: scores[name] for name in names if name in scores})
+        counts |= {name: scores[name] for name in ("words_without_punct",) if name in scores}
+    yield from row_of("data", split, counts)
+
+
+def row_of(method: str, split: str, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """Yield a row per metric."""
+    return (
+        {"method": method, "split": split, "metric": key, "value": value} for key, value in values.items()
+    )
+
+
+def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[str, CachedEmbeddings]:
+    """Encode the rows once for all models with the same frozen encoder, and once for each trained encoder."""
+    caches: dict[str, CachedEmbeddings] = {}
+    embeddings = {}
+    for name, model in models.items():
+        if not isinstance(model.encoder.words, PretrainedWords):
+            continue
+        key = encoder_fingerprint(model) if has_frozen_encoder(model) else name
+        if key not in caches:
+            cache = CachedEmbeddings.compute(model, rows["words"], Path(folder) if folder else None)
+            if cache is None:
+                cache = CachedEmbeddings(name)
+                cache.add(model, rows["words"])
+            caches[key] = cache
+        embeddings[name] = caches[key]
+    return embeddings
+
+
+def combinations(
+    arguments: argparse.Namespace, agreement: Mapping[str, float], model: StructuredModel
+) -> dict[str, Predict]:
+    """Return the combinations to score, by name, as functions of a pool and rows."""
+
+    def pool_with(weights: Mapping[str, float]) -> Predict:
+        return lambda pool, rows: combine(pool, rows, "pool", pool.weights(weights))
+
+    known: dict[str, Predict] = {
+        "vote": lambda pool, rows: combine(pool, rows, "majority"),
+        "pool": lambda pool, rows: combine(pool, rows, "pool"),
+        "linear-pool": lambda pool, rows: combine(pool, rows, "linear"),
+        "pool-agreement": pool_with(agreement),
+    }
+    if len(model.columns) == 1:  # parts of a tree depend on each other
+        known["truth"] = true_labels
+    if arguments.other_weights:
+        other = json.loads(Path(arguments.other_weights).read_text(encoding="utf-8"))
+        known["pool-published"] = pool_with(other["published"])
+        known["pool-grouped"] = lambda pool, rows: by_group(pool, rows, other["grouped"])
+    rules = {name: known[name] for name in arguments.rules if name in known}
+    if arguments.weights:
+        rules["pool-learned"] = pool_with(read_weights(arguments.weights))
+    return rules
+
+
+def by_group(pool: SourcePool, rows: Sequence[Row], parameters: Mapping[str, Any]) -> list[Columns]:
+    """Decode the pool with weights by group."""
+    weights = GroupedWeights.from_names(parameters, pool.source_names)
+
+    def run(batch: list[Row]) -> list[Columns]:
+        sources = SourceDistributions(pool.distributions(batch))
+        marginals = sources.log_marginals
+        pooled = log_opinion_pool(marginals, weights.weights(marginals), FLOOR, valid=sources.valid)
+        lengths = torch.tensor([len(row["words"]) for row in batch])
+        return pool.sources[0].model.decode(sources.with_pooled(pooled).best(), lengths, pool.names)
+
+    return list(in_batches(rows, run))
+
+
+def true_labels(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
+    """Infer the labels of words from those that all sources predict."""
+    model = pool.sources[0].model
+    (column,) = model.columns
+
+    def run(batch: list[Row]) -> list[list[list[str]]]:
+        lengths = torch.tensor([len(row["words"]) for row in batch])
+        votes = [model.decode(each.best(), lengths, pool.names) for each in pool.distributions(batch)]
+        return [[columns[column] for columns in sentence] for sentence in zip(*votes, strict=True)]
+
+    votes = list(in_batches(rows, run))
+    by_source = [list(chain.from_iterable(labels)) for labels in zip(*votes, strict=True)]
+    names = sorted(set(chain.from_iterable(by_source)))
+    index = {name: number for number, name in enumerate(names)}
+    answers = torch.tensor([[index[label] for label in labels] for labels in by_source])
+    best = iter(infer_truth(answers, len(names)).argmax(1).tolist())
+    return [{column: [names[next(best)] for _ in sentence[0]]} for sentence in votes]
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; splits are given as TREEBANK SPLIT, sources as NAME=FOLDER."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("sources", "beside", "rules", "config"):
+        parser.add_argument(f"--{name}", nargs="+", default=[], required=name == "sources")
+    for name in ("text", "dev", "test"):
+        parser.add_argument(f"--{name}", nargs=2, metavar=("TREEBANK", "SPLIT"))
+    for name in ("weights", "other-weights", "tagger", "vectors", "embedding-cache"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--select", type=int)
+    parser.add_argument("--output", required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main(parse_arguments())
