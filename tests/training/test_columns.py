@@ -1,4 +1,4 @@
-"""The collator receives all columns, whatever the Trainer's arguments say."""
+"""The collator receives all columns, with any training arguments."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class StructuredTrainer(Trainer):
 
     Args:
         model: a structured model, or None if `model_init` is given.
-        args: training arguments; columns of the data set are never dropped, whatever they say.
+        args: training arguments; `remove_unused_columns` is ignored, no column is dropped.
         make_collator: function from a model to its collator.
         train_dataset: prepared rows.
         eval_dataset: prepared rows with gold columns.
