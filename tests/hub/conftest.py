@@ -23,8 +23,8 @@ def client(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clien
 
 
 @pytest.fixture(autouse=True)
-def whole_again(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Mend what a test has broken."""
+def repaired_hub(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Repair the handlers that a test broke."""
     yield
     if "hub" in request.fixturenames:
         request.getfixturevalue("hub").broken.clear()

@@ -1,4 +1,4 @@
-"""Push and pull with the real client and a loopback Hub: what works, what breaks, and what is said then."""
+"""Push and pull with the real client and a loopback Hub, with and without failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.hub_process import Client, HubError
 from helpers.hub_server import Hub
 from helpers.recorded_runs import record_run, save_charts, save_model
 from helpers.small_models import WORDS, vectors
-from hf_xst.sources.pool import load_model, weights_digest
+from hf_xst.sources.loading import load_model, weights_digest
 
 pytestmark = pytest.mark.slow
 
@@ -23,10 +23,10 @@ ANNA = {"HF_TOKEN": "hf_as_anna"}
 
 
 def tree(hub: Hub, repository: str, kind: str = "model", revision: str = "main") -> dict[str, Any]:
-    """The files of a repository, past the protocol."""
+    """Return the files in the store of a repository."""
     stored = hub.store.get(kind, repository)
-    found: dict[str, Any] = stored["commits"][hub.store.resolve(stored, revision)]["tree"]
-    return {name: entry for name, entry in found.items() if name != ".gitattributes"}
+    files: dict[str, Any] = stored["commits"][hub.store.resolve(stored, revision)]["tree"]
+    return {name: entry for name, entry in files.items() if name != ".gitattributes"}
 
 
 def content(hub: Hub, repository: str, name: str, kind: str = "model") -> bytes:
@@ -49,41 +49,41 @@ def model(tmp_path: Path) -> Path:
     return record_run(tmp_path / "model")
 
 
-def mine(folder: Path) -> str:
+def digest(folder: Path) -> str:
     return weights_digest(load_model(str(folder)))
 
 
-# -- what works ---------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------------------
 
 
-def test_there_and_back(client: Client, hub: Hub, model: Path) -> None:
+def test_push_and_load(client: Client, hub: Hub, model: Path) -> None:
     (model / "training_args.bin").write_bytes(b"private")
-    assert client.command("push", model, "--to", "tester/en", "--message", "First")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/en", "--message", "First")
     assert refs(hub, "tester/en")["private"]
     names = {"README.md", "tree.svg", "config.json", "model.safetensors", "words.json"}
     assert set(tree(hub, "tester/en")) == names
-    assert client("digest", model="tester/en") == mine(model)
+    assert client("digest", model="tester/en") == digest(model)
     for name in ("tester/en", "tester/en@main"):
-        assert client("digest", model=name) == mine(model)
+        assert client("digest", model=name) == digest(model)
     assert client("load", model="tester/en", revision="main") == "BiaffineParser"
     history = hub.store.get("model", "tester/en")["commits"].values()
     assert [commit["title"] for commit in history] == ["initial commit", "First"]
 
 
-def test_a_repeated_push_makes_no_commit(client: Client, hub: Hub, model: Path) -> None:
+def test_repeated_push_makes_no_commit(client: Client, hub: Hub, model: Path) -> None:
     for _ in range(2):
-        assert client.command("push", model, "--to", "tester/twice", "--tag", "v1")["status"] == 0
+        client.succeeds("push", model, "--to", "tester/twice", "--tag", "v1")
     stored = hub.store.get("model", "tester/twice")
     assert len(stored["commits"]) == 2
     assert stored["tags"] == {"v1": stored["refs"]["main"]}
 
 
-def test_the_account_is_that_of_the_token(client: Client, hub: Hub, model: Path) -> None:
-    assert client.command("push", model, "--to", "short", **ANNA)["status"] == 0
+def test_account_defaults_to_that_of_the_token(client: Client, hub: Hub, model: Path) -> None:
+    client.succeeds("push", model, "--to", "short", **ANNA)
     assert hub.store.get("model", "anna/short")
 
 
-def test_large_weights_go_in_parts(client: Client, hub: Hub, tmp_path: Path) -> None:
+def test_large_weights_are_uploaded_in_parts(client: Client, hub: Hub, tmp_path: Path) -> None:
     large = save_model(tmp_path / "model")
     large.config.vector_space = None
     table = vectors(300, [f"w{number}" for number in range(16_000)], name="large")
@@ -91,141 +91,137 @@ def test_large_weights_go_in_parts(client: Client, hub: Hub, tmp_path: Path) -> 
     large.save_pretrained(tmp_path / "model")
     size = (tmp_path / "model" / "model.safetensors").stat().st_size
     assert size > 16 << 20
-    assert client.command("push", tmp_path / "model", "--to", "tester/large", "--unsearched")["status"] == 0
+    client.succeeds("push", tmp_path / "model", "--to", "tester/large", "--unsearched")
     entry = tree(hub, "tester/large")["model.safetensors"]
     assert entry["lfs"]["size"] == size
     assert any(f"/lfs/{entry['sha256']}/2" in line for line in hub.seen)
-    assert client("digest", model="tester/large") == mine(tmp_path / "model")
+    assert client("digest", model="tester/large") == digest(tmp_path / "model")
 
 
-def test_an_older_state_has_a_tag(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
-    first = mine(model)
-    assert client.command("push", model, "--to", "tester/tagged", "--tag", "v1")["status"] == 0
+def test_tag_of_another_commit_is_rejected(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    first = digest(model)
+    client.succeeds("push", model, "--to", "tester/tagged", "--tag", "v1")
     save_model(model, seed=2)
-    refused = client.fails("push", model, "--to", "tester/tagged", "--tag", "v1")
-    assert "the tag v1 stands on an older one" in refused
-    assert client.command("push", model, "--to", "tester/tagged", "--tag", "v2")["status"] == 0
+    error = client.fails("push", model, "--to", "tester/tagged", "--tag", "v1")
+    assert "the tag v1 marks an older one" in error
+    client.succeeds("push", model, "--to", "tester/tagged", "--tag", "v2")
     assert client("digest", model="tester/tagged@v1") == first
-    assert client("digest", model="tester/tagged", revision="v2") == mine(model) != first
+    assert client("digest", model="tester/tagged", revision="v2") == digest(model) != first
     save_model(model, seed=3)
     before = refs(hub, "tester/tagged")
-    assert "has a tag v1 on an older commit" in client.fails(
-        "push", model, "--to", "tester/tagged", "--tag", "v1"
-    )
+    error = client.fails("push", model, "--to", "tester/tagged", "--tag", "v1")
+    assert "the tag v1 of tester/tagged marks an older commit" in error
     assert refs(hub, "tester/tagged") == before
 
 
-def test_a_branch(client: Client, hub: Hub, model: Path) -> None:
-    assert client.command("push", model, "--to", "tester/branches")["status"] == 0
+def test_branches(client: Client, hub: Hub, model: Path) -> None:
+    client.succeeds("push", model, "--to", "tester/branches")
     save_model(model, seed=2)
     to = ("push", model, "--to", "tester/branches", "--revision", "dev")
-    assert "has no branch dev; it has: main (--new-branch makes it)" in client.fails(*to)
-    assert client.command(*to, "--new-branch")["status"] == 0
-    assert client("digest", model="tester/branches", revision="dev") == mine(model)
-    assert client("digest", model="tester/branches") != mine(model)
+    assert "has no branch dev; available: main (--new-branch creates it)" in client.fails(*to)
+    client.succeeds(*to, "--new-branch")
+    assert client("digest", model="tester/branches", revision="dev") == digest(model)
+    assert client("digest", model="tester/branches") != digest(model)
 
 
-def test_files_of_an_older_state_leave(client: Client, hub: Hub, model: Path) -> None:
+def test_outdated_files_are_deleted(client: Client, hub: Hub, model: Path) -> None:
     save_model(model / "tagger", "tagger")
-    assert client.command("push", model, "--to", "tester/shrinks")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/shrinks")
     assert "tagger/config.json" in tree(hub, "tester/shrinks")
     for path in (model / "tagger").iterdir():
         path.unlink()
-    assert client.command("push", model, "--to", "tester/shrinks")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/shrinks")
     assert not [name for name in tree(hub, "tester/shrinks") if name.startswith("tagger/")]
 
 
-def test_push_to_hub_of_a_model_and_of_a_trainer(
-    client: Client, hub: Hub, model: Path, tmp_path: Path
-) -> None:
+def test_push_to_hub_of_models_and_trainers(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
     client("push_model", folder=str(model), repository="tester/from-memory", tags=["spoken"], tag="v1")
     assert refs(hub, "tester/from-memory")["private"]
-    assert client("digest", model="tester/from-memory@v1") == mine(model)
+    assert client("digest", model="tester/from-memory@v1") == digest(model)
     assert b"- spoken" in content(hub, "tester/from-memory", "README.md")
     client("push_model", folder=str(model), repository="tester/for-all", private=False)
     assert not refs(hub, "tester/for-all")["private"]
 
-    here = client(
-        "push_trainer", folder=str(model), output=str(tmp_path / "run"), repository="tester/trained"
-    )
-    assert {"training_args.bin", "optimizer.pt"} <= set(here)
+    options = {"folder": str(model), "output": str(tmp_path / "run")}
+    local = client("push_trainer", **options, repository="tester/trained")
+    assert {"training_args.bin", "optimizer.pt"} <= set(local)
     assert refs(hub, "tester/trained")["private"]
     assert set(tree(hub, "tester/trained")) == set(tree(hub, "tester/from-memory"))
 
 
-def test_push_to_hub_of_a_pipeline(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+def test_push_to_hub_of_pipelines(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
     save_model(tmp_path / "tags", "tagger")
-    given = {"folder": str(model), "tagger": str(tmp_path / "tags")}
-    loaded = ["BiaffineParser", "CrfTagger"]
-    assert client("push_pipeline", **given, repository="tester/piped") == loaded
+    options = {"folder": str(model), "tagger": str(tmp_path / "tags")}
+    classes = ["BiaffineParser", "CrfTagger"]
+    assert client("push_pipeline", **options, repository="tester/piped") == classes
     saved = str(tmp_path / "saved")
-    assert client("push_pipeline", **given, repository="tester/saved", saved=saved) == loaded
+    assert client("push_pipeline", **options, repository="tester/saved", saved=saved) == classes
     for name in ("tester/piped", "tester/saved"):
         assert refs(hub, name)["private"]
         assert {"config.json", "README.md", "tagger/config.json"} <= set(tree(hub, name))
 
 
-def test_the_users_own_card_is_not_overwritten(client: Client, hub: Hub, model: Path) -> None:
+def test_card_of_the_hub_is_kept_if_the_folder_has_none(client: Client, hub: Hub, model: Path) -> None:
     (model / "README.md").write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
-    assert client.command("push", model, "--to", "tester/carded")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/carded")
     (model / "README.md").unlink()
-    assert client.command("push", model, "--to", "tester/carded")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/carded")
     assert b"Kept words." in content(hub, "tester/carded", "README.md")
 
 
-def test_words_that_only_the_hub_has_are_not_replaced(client: Client, hub: Hub, model: Path) -> None:
-    own = model / "README.md"
-    own.write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
-    assert client.command("push", model, "--to", "tester/written")["status"] == 0
-    assert client.command("push", model, "--to", "tester/written")["status"] == 0  # nothing of its own
-    own.write_text("---\nlicense: mit\n---\n# Mine\n\nOther words.\n")
-    refused = client.command("push", model, "--to", "tester/written")
-    assert refused["status"] == 1
-    assert "says what the folder's README.md does not: 'Kept words.'. Copy it" in refused["told"]
+def test_edits_on_the_hub_are_not_replaced(client: Client, hub: Hub, model: Path) -> None:
+    readme = model / "README.md"
+    readme.write_text("---\nlicense: mit\n---\n# Mine\n\nKept words.\n")
+    client.succeeds("push", model, "--to", "tester/written")
+    client.succeeds("push", model, "--to", "tester/written")
+    readme.write_text("---\nlicense: mit\n---\n# Mine\n\nOther words.\n")
+    error = client.fails("push", model, "--to", "tester/written")
+    assert "contains lines that the folder's README.md lacks: 'Kept words.'. Copy them" in error
     assert b"Kept words." in content(hub, "tester/written", "README.md")
-    assert client.command("push", model, "--to", "tester/written", "--replace-card")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/written", "--replace-card")
     assert b"Kept words." not in content(hub, "tester/written", "README.md")
-    own.write_text("---\nlicense: apache-2.0\n---\n# Mine\n\nOther words.\n")
-    assert client.command("push", model, "--to", "tester/written")["status"] == 0  # the same key, said here
+    readme.write_text("---\nlicense: apache-2.0\n---\n# Mine\n\nOther words.\n")
+    client.succeeds("push", model, "--to", "tester/written")  # only the same key differs
 
 
-def test_a_model_of_encoder_b_is_whole(client: Client, hub: Hub, tmp_path: Path, bert: Path) -> None:
+def test_models_with_a_pretrained_encoder_are_complete(
+    client: Client, hub: Hub, tmp_path: Path, bert: Path
+) -> None:
     from helpers.tiny_models import model_over
 
     model_over(bert).save_pretrained(tmp_path / "model")
-    assert client.command("push", tmp_path / "model", "--to", "tester/encoder", "--unsearched")["status"] == 0
+    client.succeeds("push", tmp_path / "model", "--to", "tester/encoder", "--unsearched")
     before = len(hub.seen)
-    assert client("digest", model="tester/encoder") == mine(tmp_path / "model")
-    asked = [line for line in hub.seen[before:] if "/tester/encoder" not in line]
-    assert asked == []
+    assert client("digest", model="tester/encoder") == digest(tmp_path / "model")
+    assert [line for line in hub.seen[before:] if "/tester/encoder" not in line] == []
 
 
-# -- charts -------------------------------------------------------------------------------------------
+# -- charts ----------------------------------------------------------------------------------------------
 
 
-def test_charts_there_and_back(client: Client, hub: Hub, tmp_path: Path) -> None:
+def test_push_and_load_charts(client: Client, hub: Hub, tmp_path: Path) -> None:
     from hf_xst import load_charts
 
     save_charts(tmp_path / "charts")
     rows, _ = load_charts(str(tmp_path / "charts"))
-    assert client.command("push", tmp_path / "charts", "--to", "tester/charts", "--tag", "v1")["status"] == 0
+    client.succeeds("push", tmp_path / "charts", "--to", "tester/charts", "--tag", "v1")
     assert refs(hub, "tester/charts", "dataset")["private"]
     for name in ("tester/charts", "tester/charts@v1"):
-        found = client("charts", repository=name)
-        assert [{key: row[key] for key in rows.column_names} for row in found["rows"]] == rows.to_list()
-    seen = client("dataset", repository="tester/charts")
-    assert {"words", "allowed_heads", "allowed_labels", "candidates"} <= set(seen["columns"])
-    assert len(seen["first"]["allowed_heads"]) == len(seen["first"]["words"])
+        loaded = client("charts", repository=name)["rows"]
+        assert [{key: row[key] for key in rows.column_names} for row in loaded] == rows.to_list()
+    plain = client("dataset", repository="tester/charts")
+    assert {"words", "allowed_heads", "allowed_labels", "candidates"} <= set(plain["columns"])
+    assert len(plain["first"]["allowed_heads"]) == len(plain["first"]["words"])
     client("push_charts", folder=str(tmp_path / "charts"), repository="tester/charts-too")
     assert len(client("charts", repository="tester/charts-too")["rows"]) == len(rows)
 
 
-def test_shards_of_an_older_state_leave(client: Client, hub: Hub, tmp_path: Path) -> None:
+def test_outdated_shards_are_deleted(client: Client, hub: Hub, tmp_path: Path) -> None:
     save_charts(tmp_path / "charts")
-    assert client.command("push", tmp_path / "charts", "--to", "tester/shards")["status"] == 0
+    client.succeeds("push", tmp_path / "charts", "--to", "tester/shards")
     only = tmp_path / "charts" / "data" / "train-00000-of-00001.parquet"
     only.rename(only.with_name("train-00000-of-00002.parquet"))
-    assert client.command("push", tmp_path / "charts", "--to", "tester/shards")["status"] == 0
+    client.succeeds("push", tmp_path / "charts", "--to", "tester/shards")
     assert [name for name in tree(hub, "tester/shards", "dataset") if name.startswith("data/")] == [
         "data/train-00000-of-00002.parquet"
     ]
@@ -241,20 +237,29 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "tiny.vec"
 
 
-@pytest.mark.parametrize("start", ["tester/start@v1", "none"])
+@pytest.mark.parametrize("initial", ["tester/start@v1", "scratch"])
 def test_transfer_without_the_sources(
-    start: str, client: Client, hub: Hub, target: Path, tmp_path: Path
+    initial: str, client: Client, hub: Hub, target: Path, tmp_path: Path
 ) -> None:
     save_model(tmp_path / "start", seed=1)
     save_charts(tmp_path / "charts")
     record_run(tmp_path / "start")
-    assert client.command("push", tmp_path / "start", "--to", "tester/start", "--tag", "v1")["status"] == 0
-    assert client.command("push", tmp_path / "charts", "--to", "tester/shared")["status"] == 0
-    done = client.command(
-        *("transfer", "--charts", "tester/shared", "--start", start, "--vectors", target, "--updates", 2),
+    client.succeeds("push", tmp_path / "start", "--to", "tester/start", "--tag", "v1")
+    client.succeeds("push", tmp_path / "charts", "--to", "tester/shared")
+    client.succeeds(
+        *(
+            "transfer",
+            "--charts",
+            "tester/shared",
+            "--init-from",
+            initial,
+            "--vectors",
+            target,
+            "--max-steps",
+            2,
+        ),
         *("--output", tmp_path / "mine", "--batch-size", 2),
     )
-    assert done["status"] == 0, done
     assert json.loads((tmp_path / "mine" / "config.json").read_text())["labels"] == ["amod", "obj", "root"]
 
 
@@ -262,24 +267,16 @@ def test_sources_by_id_and_revision(client: Client, hub: Hub, target: Path, tmp_
     for seed, name in enumerate(("one", "two")):
         save_model(tmp_path / name, seed=seed)
         record_run(tmp_path / name)
-        assert client.command("push", tmp_path / name, "--to", f"tester/{name}", "--tag", "v1")["status"] == 0
+        client.succeeds("push", tmp_path / name, "--to", f"tester/{name}", "--tag", "v1")
     rows = [
         {"words": ["w1", "w2", "w3"], "upos": ["VERB", "ADJ", "NOUN"]},
         {"words": ["w4"], "upos": ["VERB"]},
     ]
     (tmp_path / "text.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    done = client.command(
-        *(
-            "build-charts",
-            "--sources",
-            "tester/one",
-            "other=tester/two@v1",
-            "--text",
-            tmp_path / "text.jsonl",
-        ),
-        *("--vectors", target, "--output", tmp_path / "charts"),
+    client.succeeds(
+        *("build-charts", "--sources", "tester/one", "other=tester/two@v1"),
+        *("--text", tmp_path / "text.jsonl", "--vectors", target, "--output", tmp_path / "charts"),
     )
-    assert done["status"] == 0, done
     sources = json.loads((tmp_path / "charts" / "provenance.json").read_text())["sources"]
     assert [(each["id"], each["revision"]) for each in sources] == [
         ("tester/one", None),
@@ -287,76 +284,78 @@ def test_sources_by_id_and_revision(client: Client, hub: Hub, target: Path, tmp_
     ]
 
 
-# -- what breaks --------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------------
 
 
-def test_a_connection_that_breaks_changes_nothing_there(client: Client, hub: Hub, model: Path) -> None:
-    client("impatient")
-    assert client.command("push", model, "--to", "tester/broken", "--tag", "v1")["status"] == 0
-    before, first = refs(hub, "tester/broken"), mine(model)
+def test_broken_connection_changes_nothing_on_the_hub(client: Client, hub: Hub, model: Path) -> None:
+    client("skip_waiting")
+    client.succeeds("push", model, "--to", "tester/broken", "--tag", "v1")
+    before, first = refs(hub, "tester/broken"), digest(model)
     for step, seed in (("lfs", 1001), ("commit", 1002)):
         save_model(model, seed=seed)
         hub.broken.add(step)
-        told = client.fails("push", model, "--to", "tester/broken", "--tag", "v2")
-        assert "cannot be reached" in told
-        assert "nothing has changed there" in told
+        error = client.fails("push", model, "--to", "tester/broken", "--tag", "v2")
+        assert "cannot be reached" in error
+        assert "nothing was changed" in error
         assert refs(hub, "tester/broken") == before
         assert client("digest", model="tester/broken@v1") == first
         hub.broken.clear()
     uploads = len([line for line in hub.seen if line.startswith("PUT /lfs/")])
-    assert client.command("push", model, "--to", "tester/broken", "--tag", "v2")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/broken", "--tag", "v2")
     assert len([line for line in hub.seen if line.startswith("PUT /lfs/")]) == uploads
-    assert client("digest", model="tester/broken@v2") == mine(model)
+    assert client("digest", model="tester/broken@v2") == digest(model)
 
 
-def test_who_may_not(client: Client, hub: Hub, model: Path) -> None:
+def test_tokens_without_permission(client: Client, hub: Hub, model: Path) -> None:
     wrong = client.fails("push", model, "--to", "tester/x", HF_TOKEN="hf_wrong")
     assert "the Hub rejected the token (401)" in wrong
     missing = client.fails("push", model, "--to", "tester/x", HF_TOKEN="")
     assert "no token found: log in with `hf auth login`" in missing
-    assert client.command("push", model, "--to", "tester/hidden")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/hidden")
     other = client.fails("push", model, "--to", "tester/hidden", **ANNA)
-    assert "the token is anna's, who may not write to tester's repositories; push to anna/hidden" in other
+    assert (
+        "the token belongs to anna, who may not write to tester's repositories; push to anna/hidden" in other
+    )
     with pytest.raises(HubError, match="model tester/hidden not found on the Hub"):
         client("digest", model="tester/hidden", environment=ANNA)
     with pytest.raises(HubError, match="the Hub rejected the token"):
         client("digest", model="tester/hidden", environment={"HF_TOKEN": "hf_wrong"})
 
 
-def test_what_is_private_stays_so_and_what_is_public_is_said(client: Client, hub: Hub, model: Path) -> None:
-    assert client.command("push", model, "--to", "tester/private")["status"] == 0
-    assert "its history would become public" in client.fails(
+def test_visibility_is_never_changed(client: Client, hub: Hub, model: Path) -> None:
+    client.succeeds("push", model, "--to", "tester/private")
+    assert "its history would become public too" in client.fails(
         "push", model, "--to", "tester/private", "--public"
     )
-    assert client.command("push", model, "--to", "tester/public", "--public")["status"] == 0
+    client.succeeds("push", model, "--to", "tester/public", "--public")
     assert not refs(hub, "tester/public")["private"]
-    assert "is public already; say --public" in client.fails("push", model, "--to", "tester/public")
-    assert client.command("push", model, "--to", "tester/public", "--public")["status"] == 0
+    assert "is public; pass --public" in client.fails("push", model, "--to", "tester/public")
+    client.succeeds("push", model, "--to", "tester/public", "--public")
 
 
-def test_a_card_that_the_hub_refuses(client: Client, hub: Hub, model: Path) -> None:
+def test_invalid_card_is_rejected(client: Client, hub: Hub, model: Path) -> None:
     (model / "README.md").write_text("---\n- a\n- list\n---\n# Mine\n")
     assert "README.md" in client.fails("push", model, "--to", "tester/badcard")
 
 
-def test_what_cannot_be_loaded(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
-    assert client.command("push", model, "--to", "tester/upper-sorbian", "--tag", "v1")["status"] == 0
+def test_errors_of_loading(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+    client.succeeds("push", model, "--to", "tester/upper-sorbian", "--tag", "v1")
 
-    def told(name: str, **arguments: Any) -> str:
+    def error_of(name: str, **arguments: Any) -> str:
         with pytest.raises(HubError) as caught:
             client("digest", model=name, **arguments)
         line = str(caught.value).split("\n")[0]
         assert line.startswith("ValueError: ")
         return line
 
-    assert "did you mean tester/upper-sorbian?" in told("tester/uper-sorbian")
-    assert "has no revision v9; available: main, v1" in told("tester/upper-sorbian@v9")
-    assert "nor a valid Hub id (USER/NAME)" in told("/not/a/folder")
-    charts = client.fails(
-        *("transfer", "--charts", "tester/no-charts", "--start", "tester/upper-sorbian"),
+    assert "did you mean tester/upper-sorbian?" in error_of("tester/uper-sorbian")
+    assert "has no revision v9; available: main, v1" in error_of("tester/upper-sorbian@v9")
+    assert "nor a valid Hub id (USER/NAME)" in error_of("/not/a/folder")
+    error = client.fails(
+        *("transfer", "--charts", "tester/no-charts", "--init-from", "tester/upper-sorbian"),
         *("--output", tmp_path / "out"),
     )
-    assert "data set tester/no-charts not found on the Hub" in charts
+    assert "data set tester/no-charts not found on the Hub" in error
 
 
 def put(hub: Hub, repository: str, files: dict[str, bytes]) -> None:
@@ -364,7 +363,7 @@ def put(hub: Hub, repository: str, files: dict[str, bytes]) -> None:
     hub.store.commit(hub.store.get("model", repository), "main", "files", list(files.items()))
 
 
-def test_repositories_that_are_no_model_of_ours(
+def test_repositories_without_a_model_of_this_package(
     client: Client, hub: Hub, model: Path, tmp_path: Path
 ) -> None:
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
@@ -377,7 +376,7 @@ def test_repositories_that_are_no_model_of_ours(
     put(hub, "tester/pickled", pickled | {"config.json": (model / "config.json").read_bytes()})
     before = len(hub.seen)
     expected = {
-        "tester/bert": "holds a model of the type bert; expected a parser or tagger saved by this package",
+        "tester/bert": "holds a model of type bert; expected a parser or tagger saved by this package",
         "tester/strange": "no config.json, or one of an unknown type",
         "tester/empty": "holds no config.json",
         "tester/pickled": "pickled",
@@ -388,27 +387,27 @@ def test_repositories_that_are_no_model_of_ours(
         line = str(caught.value).split("\n")[0]
         assert text in line
         assert line.startswith("ValueError: ")
-    asked = " ".join(hub.seen[before:])
-    assert "bert/resolve/main/model.safetensors" not in asked
-    assert "GET /tester/pickled/resolve/main/pytorch_model.bin" not in asked
+    requests = " ".join(hub.seen[before:])
+    assert "bert/resolve/main/model.safetensors" not in requests
+    assert "GET /tester/pickled/resolve/main/pytorch_model.bin" not in requests
 
 
-def test_charts_with_labels_that_the_start_lacks(
+def test_initial_model_must_have_the_labels_of_the_charts(
     client: Client, hub: Hub, target: Path, tmp_path: Path
 ) -> None:
     save_model(tmp_path / "start", labels=["obj", "root"])
     save_charts(tmp_path / "charts")
-    told = client.fails(
-        *("transfer", "--charts", tmp_path / "charts", "--start", tmp_path / "start", "--vectors", target),
-        *("--output", tmp_path / "mine"),
+    error = client.fails(
+        *("transfer", "--charts", tmp_path / "charts", "--init-from", tmp_path / "start"),
+        *("--vectors", target, "--output", tmp_path / "mine"),
     )
-    assert "the charts use labels that the model does not have: amod" in told
+    assert "the charts use labels that the model does not have: amod" in error
 
 
-def test_without_a_network_the_cache_will_do(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
+def test_cache_replaces_the_network(client: Client, hub: Hub, model: Path, tmp_path: Path) -> None:
     save_charts(tmp_path / "charts")
     for folder, to in ((model, "tester/warm"), (tmp_path / "charts", "tester/warm-charts")):
-        assert client.command("push", folder, "--to", to, "--tag", "v1")["status"] == 0
+        client.succeeds("push", folder, "--to", to, "--tag", "v1")
     home = tmp_path / "home"
     home.mkdir()
     online = Client(hub.url, home)
@@ -416,12 +415,12 @@ def test_without_a_network_the_cache_will_do(client: Client, hub: Hub, model: Pa
         online("digest", model="tester/warm", revision=revision)
         online("charts", repository="tester/warm-charts", revision=revision)
     online.close()
-    # Nobody listens on port 9; and with HF_HUB_OFFLINE nobody is asked.
+    # No server listens on port 9, and HF_HUB_OFFLINE suppresses all requests.
     for url, offline in (("http://127.0.0.1:9", "0"), (hub.url, "1")):
         alone = Client(url, home, HF_HUB_OFFLINE=offline)
-        alone("impatient")
+        alone("skip_waiting")
         for revision in (None, "v1"):
-            assert alone("digest", model="tester/warm", revision=revision) == mine(model)
+            assert alone("digest", model="tester/warm", revision=revision) == digest(model)
             assert len(alone("charts", repository="tester/warm-charts", revision=revision)["rows"]) == 4
         with pytest.raises(HubError) as caught:
             alone("digest", model="tester/cold")
@@ -432,7 +431,7 @@ def test_without_a_network_the_cache_will_do(client: Client, hub: Hub, model: Pa
         alone.close()
 
 
-def test_a_file_with_a_wrong_header_never_goes(client: Client, hub: Hub, model: Path) -> None:
+def test_path_in_the_header_of_weights_stops_the_push(client: Client, hub: Hub, model: Path) -> None:
     save_file({"x": torch.zeros(1)}, model / "model.safetensors", metadata={"made": "/srv/b/x"})
     assert "nothing was pushed" in client.fails("push", model, "--to", "tester/leaky")
     with pytest.raises(Exception, match="not found"):

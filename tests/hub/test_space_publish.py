@@ -67,7 +67,7 @@ def test_models_on_this_machine_are_refused(tmp_path):
 def test_one_command_pushes_a_space(hub, client: Client):
     done = client.command("space", "--push", "tester/steps", "--public", "--taggers", "user/tags@v1")
     assert done["status"] == 0, done
-    assert "tester/steps" in done["shown"]
+    assert "tester/steps" in done["output"]
     with urllib.request.urlopen(f"{hub.url}/api/spaces/tester/steps") as answer:
         content = json.load(answer)
     assert {file["rfilename"] for file in content["siblings"]} >= {"README.md", "app.py", "requirements.txt"}
