@@ -1,53 +1,36 @@
 """Read, validate and prepare treebanks, unlabelled text and word vectors."""
 
-from hf_xst.data.conllu import WithheldWordsWarning, read_conllu, write_conllu
-from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES, Language, treebank_files
+from hf_xst.data.conllu import read_conllu, write_conllu
+from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES, treebank_files
 from hf_xst.data.labels import bio_alphabet, to_bio
 from hf_xst.data.layout import TREEBANK_FEATURES, UPOS_TAGS, dataset_to_sentences, sentences_to_dataset
-from hf_xst.data.preparation import (
-    GoldError,
-    PreparationReport,
-    first_rows,
-    gold_faults,
-    hold_out,
-    prepare,
-    prepared_features,
-)
+from hf_xst.data.preparation import GoldError, first_rows, hold_out, prepare, prepared_features
 from hf_xst.data.sentence import ConlluError, ConlluSentence
-from hf_xst.data.streams import InputError
 from hf_xst.data.text import TextError, iterate_unlabelled, read_unlabelled
 from hf_xst.data.treebanks import load_treebank, to_treebank_layout
 from hf_xst.data.vectors import VectorError, WordVectors, read_vectors
-from hf_xst.data.words import PADDING, UNKNOWN, WordTable, lookup_forms
+from hf_xst.data.words import WordTable
 
 __all__ = [
     "DISTANT",
     "LANGUAGES",
     "NEARBY",
-    "PADDING",
     "SOURCES",
     "TREEBANK_FEATURES",
-    "UNKNOWN",
     "UPOS_TAGS",
     "ConlluError",
     "ConlluSentence",
     "GoldError",
-    "InputError",
-    "Language",
-    "PreparationReport",
     "TextError",
     "VectorError",
-    "WithheldWordsWarning",
     "WordTable",
     "WordVectors",
     "bio_alphabet",
     "dataset_to_sentences",
     "first_rows",
-    "gold_faults",
     "hold_out",
     "iterate_unlabelled",
     "load_treebank",
-    "lookup_forms",
     "prepare",
     "prepared_features",
     "read_conllu",

@@ -33,13 +33,7 @@ SPLIT_FILE = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
 
 
 class Language(NamedTuple):
-    """A language of the paper.
-
-    Attributes:
-        code: The prefix of its treebanks' file names.
-        name: The English name, as in the names of its treebanks' folders.
-        treebanks: The names of the treebanks to concatenate, in order.
-    """
+    """A language of the paper; `treebanks` are concatenated in this order."""
 
     code: str
     name: str

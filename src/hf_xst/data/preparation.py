@@ -4,14 +4,10 @@ The prepared layout has exactly ``sent_id``, ``words``, ``upos`` and, with gold,
 root) and ``deprel`` (without subtypes). Without gold, heads and relations are never read: they may be blank,
 stale, broken or missing. Further label columns are added on request (`hf_xst.data.labels`).
 
-Gold that is a fault:
-
-- a head that is blank, not an integer, or beyond the sentence; a blank relation; a word that heads itself; a
-  cycle; no root;
-- several roots, if one is required (``single_root``).
-
-Names of relations are never a fault (head 0 with a relation other than ``root``, or the reverse): they are
-ordinary labels, and real treebanks contain such words.
+Faults of gold are a head that is blank, not an integer, or beyond the sentence; a blank relation; a word that
+heads itself; a cycle; no root; several roots, if one is required (``single_root``). Names of relations are
+never a fault (head 0 with a relation other than ``root``, or the reverse): they are ordinary labels, and real
+treebanks contain such words.
 """
 
 from __future__ import annotations
@@ -138,7 +134,20 @@ def prepare(
         },
         num_proc=num_proc,
     )
-    report, kept = _report(checked, max_length, added_tokens)
+    sentences = list(zip(checked["sent_id"], checked[_TOO_LONG], checked[_FAULT], strict=True))
+    kept = [index for index, (_, is_long, fault) in enumerate(sentences) if not is_long and not fault]
+    long_ids = [name for name, is_long, _ in sentences if is_long]
+    faulty_ids = [f"{name}: {fault}" for name, is_long, fault in sentences if fault and not is_long]
+    report = PreparationReport(
+        sentences=len(sentences),
+        kept=len(kept),
+        too_long=len(long_ids),
+        faulty=len(faulty_ids),
+        too_long_ids=tuple(long_ids[:_MAX_NAMED]),
+        faulty_ids=tuple(faulty_ids[:_MAX_NAMED]),
+        limit=max_length,
+        added_tokens=added_tokens,
+    )
     if report.faulty and faulty == "error":
         raise GoldError(
             f"{report.faulty} of {report.sentences} sentences cannot be used{_examples(report.faulty_ids)}; "
@@ -227,30 +236,6 @@ def _prepare_row(
         result[column.name] = column.labels(row)
         faults += column.faults(result[column.name], words) if words else []
     return result | {_FAULT: "; ".join(faults) or None}
-
-
-def _report(checked: Dataset, limit: int | None, added_tokens: int) -> tuple[PreparationReport, list[int]]:
-    """Count the dropped sentences; return the report and the indices of the kept sentences."""
-    kept, too_long, faulty = [], [], []
-    columns = (checked["sent_id"], checked[_TOO_LONG], checked[_FAULT])
-    for index, (sent_id, is_too_long, fault) in enumerate(zip(*columns, strict=True)):
-        if is_too_long:
-            too_long.append(sent_id)
-        elif fault:
-            faulty.append(f"{sent_id}: {fault}")
-        else:
-            kept.append(index)
-    report = PreparationReport(
-        sentences=len(checked),
-        kept=len(kept),
-        too_long=len(too_long),
-        faulty=len(faulty),
-        too_long_ids=tuple(too_long[:_MAX_NAMED]),
-        faulty_ids=tuple(faulty[:_MAX_NAMED]),
-        limit=limit,
-        added_tokens=added_tokens,
-    )
-    return report, kept
 
 
 def _examples(names: Sequence[str]) -> str:

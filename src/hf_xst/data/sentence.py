@@ -36,12 +36,12 @@ class ConlluSentence:
 
     Attributes:
         lines: Comments and rows in file order, each with its line end.
-        word_rows: Positions of the word rows in `lines`, in order.
-        leader: What precedes the first sentence of a file: a byte order mark, blank lines.
-        trailer: The blank lines that close the sentence; empty at an abrupt end of file.
-        path: The file, for messages and for `identifier`.
+        word_rows: Positions of the words in `lines`.
+        leader: The byte order mark and blank lines before the first sentence of a file.
+        trailer: The blank lines after the sentence.
+        path: The file.
         line: Number of the sentence's first line in the file.
-        number: Index of the sentence in the file, from 1.
+        number: Number of the sentence in the file, from 1.
     """
 
     lines: tuple[str, ...]

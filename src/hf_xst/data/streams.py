@@ -25,16 +25,13 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class InputError(ValueError):
-    """Malformed input. Without `path` the message is used unchanged, so that instances can be pickled.
+    """Malformed input at a path (or ``<stream>``) and a line from 1, or None for the whole file.
 
-    Attributes:
-        path: The file, or ``<stream>``.
-        line: The line number from 1, or None if the error concerns the whole file.
+    Without `path` the message is used unchanged, so that instances can be pickled.
     """
 
     def __init__(self, message: str, *, path: str | None = None, line: int | None = None) -> None:
-        self.path = path
-        self.line = line
+        self.path, self.line = path, line
         position = f"{path}:{line}" if line is not None else path
         super().__init__(message if path is None else f"{position}: {message}")
 

@@ -31,9 +31,9 @@ class TreebankFacts:
 
     Attributes:
         name: The name of its UD folder, its Hub id, or the name of its file; never a path.
-        language: The language code at the start of its UD file names.
+        language: The language code of its UD file names.
         language_name: The language's English name.
-        licence: The Hub's identifier of its licence (`cc-by-sa-4.0`), if its files name exactly one.
+        licence: The Hub's licence identifier (`cc-by-sa-4.0`), if its files name exactly one.
         on_hub: Whether the name is a Hub id.
     """
 

@@ -12,7 +12,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -46,14 +46,12 @@ class WordVectors:
         matrix: float32, (V, D).
         name: Name of the vector space.
         sha256: Hash of the file's bytes.
-        duplicates: Number of rows ignored because their word occurred before.
     """
 
     words: list[str]
     matrix: NDArray[np.float32]
     name: str
     sha256: str
-    duplicates: int = 0
 
     @property
     def dimension(self) -> int:
@@ -62,13 +60,7 @@ class WordVectors:
 
 
 class VectorBlock(NamedTuple):
-    """Consecutive rows of a file.
-
-    Attributes:
-        words: n words, as written.
-        numbers: The n rows without their words, as written.
-        matrix: float32, (n, D).
-    """
+    """Consecutive rows of a file: n words, their numbers as written, and the matrix (float32, (n, D))."""
 
     words: list[str]
     numbers: list[str]
@@ -76,7 +68,7 @@ class VectorBlock(NamedTuple):
 
 
 class VectorStream:
-    """The rows of a file in blocks; only the words stay in memory.
+    """The rows of a file in blocks; only the words stay in memory. The first of duplicates is kept.
 
     Args:
         path: The file.
@@ -87,9 +79,6 @@ class VectorStream:
         width: Number of dimensions, once a pass has begun.
         rows: Rows read by the last pass.
         duplicates: Rows ignored by the last pass because their word occurred before.
-
-    Raises:
-        ValueError: A negative limit.
     """
 
     def __init__(
@@ -107,11 +96,7 @@ class VectorStream:
         self._words = None if words is None else {word.encode("utf-8", "surrogatepass") for word in words}
 
     def count(self) -> int:
-        """Return the number of rows that `blocks` yields, without parsing numbers.
-
-        Raises:
-            VectorError: No rows, or a row that is too short.
-        """
+        """Return the number of rows that `blocks` yields, without parsing numbers."""
         return sum(1 for _ in self._kept_rows())
 
     def blocks(self) -> Iterator[VectorBlock]:
@@ -121,62 +106,29 @@ class VectorStream:
             VectorError: No rows, a row of the wrong width, or a value that is not a finite number; the
                 message gives file and line.
         """
-        pending: list[tuple[int, str, str]] = []
-        for number, word, values in self._kept_rows():
-            pending.append(
-                (number, decode_line(word, number, self.path, VectorError), values.decode("latin-1"))
-            )
-            if len(pending) == _BLOCK_SIZE:
-                yield self._block(pending)
-                pending.clear()
-        if pending:
-            yield self._block(pending)
+        rows = self._kept_rows()
+        while block := list(itertools.islice(rows, _BLOCK_SIZE)):
+            words = [decode_line(word, number, self.path, VectorError) for number, word, _ in block]
+            numbers = [(number, values.decode("latin-1")) for number, _, values in block]
+            yield VectorBlock(words, [values for _, values in numbers], _parse_numbers(numbers, self.path))
         if self._limit is None and self._announced not in (None, self.rows):
             _LOGGER.warning(
                 "%s: the header announces %s rows, the file has %s", self.path, self._announced, self.rows
             )
 
     def _kept_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield line number, word and numbers of each row to keep."""
         self.rows = self.duplicates = 0
         seen: set[bytes] = set()
         self._announced, self.width, lines = _open_rows(self.path)
         for number, line in itertools.islice(lines, self._limit):
             self.rows += 1
-            word, values = self._split(number, line)
+            word, values = _split_row(line, self.width, number, self.path)
             if word in seen:
                 self.duplicates += 1
             elif self._words is None or word in self._words:
                 seen.add(word)
                 yield number, word, values
-
-    def _split(self, number: int, line: bytes) -> tuple[bytes, bytes]:
-        body = line.rstrip(b" \r\n")
-        spaces = body.count(b" ")
-        if spaces == self.width:
-            word, _, values = body.partition(b" ")
-            return word, values
-        if spaces < self.width:
-            raise VectorError(
-                f"found {spaces} numbers after the word, expected {self.width}", path=self.path, line=number
-            )
-        word, *fields = body.rsplit(b" ", self.width)
-        return word, b" ".join(fields)
-
-    def _block(self, pending: list[tuple[int, str, str]]) -> VectorBlock:
-        numbers = [values for _, _, values in pending]
-        try:
-            matrix = np.loadtxt(numbers, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
-        except ValueError:
-            matrix = np.full((len(numbers), self.width), np.nan, np.float32)
-        if not np.isfinite(matrix).all():
-            for number, _, values in pending:
-                for field in values.split(" "):
-                    if not _is_float32(field):
-                        raise VectorError(
-                            f"found {field!r}, expected a finite number", path=self.path, line=number
-                        )
-            raise VectorError("found a value that is not a number", path=self.path, line=pending[0][0])
-        return VectorBlock([word for _, word, _ in pending], numbers, matrix)
 
 
 def read_vectors(
@@ -201,17 +153,12 @@ def read_vectors(
         ValueError: A negative limit.
     """
     stream = VectorStream(path, limit=limit, words=None if vocabulary is None else all_forms(vocabulary))
-    words: list[str] = []
-    matrices: list[NDArray[np.float32]] = []
-    for block in stream.blocks():
-        words += block.words
-        matrices.append(block.matrix)
+    blocks = list(stream.blocks())
     return WordVectors(
-        words=words,
-        matrix=np.concatenate([np.empty((0, stream.width), np.float32), *matrices]),
-        name=name if name is not None else space_of(path),
+        words=[word for block in blocks for word in block.words],
+        matrix=np.concatenate([np.empty((0, stream.width), np.float32), *(b.matrix for b in blocks)]),
+        name=space_of(path) if name is None else name,
         sha256=sha256_of(path),
-        duplicates=stream.duplicates,
     )
 
 
@@ -262,6 +209,34 @@ def _open_rows(path: str) -> tuple[int | None, int, Iterator[NumberedLine]]:
             line=first[0][0],
         )
     return None, width, itertools.chain(first, lines)
+
+
+def _split_row(line: bytes, width: int, number: int, path: str) -> tuple[bytes, bytes]:
+    """Split a row into its word and its numbers."""
+    body = line.rstrip(b" \r\n")
+    spaces = body.count(b" ")
+    if spaces < width:
+        raise VectorError(f"found {spaces} numbers after the word, expected {width}", path=path, line=number)
+    if spaces == width:
+        word, _, values = body.partition(b" ")
+        return word, values
+    word, *fields = body.rsplit(b" ", width)
+    return word, b" ".join(fields)
+
+
+def _parse_numbers(rows: Sequence[tuple[int, str]], path: str) -> NDArray[np.float32]:
+    """Parse the numbers of rows, given with their line numbers; return (n, D)."""
+    try:
+        matrix = np.loadtxt([values for _, values in rows], np.float32, delimiter=" ", comments=None, ndmin=2)
+        if np.isfinite(matrix).all():
+            return matrix
+    except ValueError:
+        pass  # locate the invalid value below
+    for number, values in rows:
+        for field in values.split(" "):
+            if not _is_float32(field):
+                raise VectorError(f"found {field!r}, expected a finite number", path=path, line=number)
+    raise VectorError("found a value that is not a number", path=path, line=rows[0][0])
 
 
 def _nonempty_lines(path: str) -> Iterator[NumberedLine]:
