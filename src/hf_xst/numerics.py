@@ -1,9 +1,8 @@
-"""Arithmetic in log space that stays exact at minus infinity.
+"""Arithmetic in log space that is exact at minus infinity.
 
-Everywhere in the package -inf is the logarithm of an exact 0: it is what a removed candidate scores. The
-functions here return -inf where the answer is the logarithm of 0, and pass a gradient of exactly 0 to
-whatever led there, where the textbook formulas give NaN. No constant is ever added inside a partition
-function; the floor of pools is a setting, and tolerances of optimisers stand with them.
+Throughout the package -inf is the logarithm of an exact 0, the score of an excluded candidate. The functions
+here return -inf for the logarithm of 0, with a gradient of exactly 0, where the textbook formulas give NaN.
+No constant is added inside a partition function.
 """
 
 from __future__ import annotations
@@ -20,39 +19,29 @@ NEGATIVE_INFINITY = float("-inf")
 
 
 def working_dtype(device: torch.device) -> torch.dtype:
-    """Return the precision in which structures are summed on a device: float64 wherever the device has it."""
+    """Return the dtype in which structures are summed on a device: float64 if the device supports it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def smallest_safe(dtype: torch.dtype) -> float:
-    """Return a positive number so far above a dtype's smallest that sums and quotients keep all digits."""
+    """Return a positive number above which sums and quotients keep all digits of a dtype."""
     limits = torch.finfo(dtype)
     return limits.tiny / limits.eps
 
 
 def zero_if_infinite(x: Tensor) -> Tensor:
-    """Replace -inf by 0, so that the result may be subtracted from other entries that are -inf as well."""
+    """Replace -inf by 0, so that the result can be subtracted from entries that are -inf too."""
     return x.masked_fill(x == NEGATIVE_INFINITY, 0)
 
 
 def safe_log(p: Tensor) -> Tensor:
-    """Return log p, which is -inf with a gradient of 0 (not infinity or NaN) where p is 0.
-
-    Args:
-        p: any shape, entries at least 0.
-    """
+    """Return log p for p >= 0 of any shape; -inf with gradient 0 (not infinity or NaN) where p is 0."""
     positive = p > 0
     return p.masked_fill(~positive, 1).log().masked_fill(~positive, NEGATIVE_INFINITY)
 
 
 def logsumexp(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
-    """Return log sum exp along one axis; -inf with a gradient of 0 where no entry is above -inf.
-
-    Args:
-        x: any shape, no NaN and no +inf.
-        dim: the axis to sum over.
-        keepdim: whether the axis stays, with length 1.
-    """
+    """Return log sum exp of x (no NaN, no +inf) along an axis; -inf with gradient 0 if all entries are."""
     if x.shape[dim] == 0:
         return x.sum(dim, keepdim=keepdim).fill_(NEGATIVE_INFINITY)
     top = zero_if_infinite(x.detach().amax(dim, keepdim=True))
@@ -61,7 +50,7 @@ def logsumexp(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 
 
 def log_normalise(x: Tensor, dim: int) -> Tensor:
-    """Shift x so that exp(x) sums to 1 along an axis; where all entries are -inf they stay so."""
+    """Shift x so that exp(x) sums to 1 along an axis; entries stay -inf where all are."""
     return x - zero_if_infinite(logsumexp(x, dim, keepdim=True))
 
 
@@ -87,15 +76,14 @@ class _WideLogSumExp(torch.autograd.Function):
 
 
 def wide_logsumexp(x: Tensor, mask: Tensor) -> Tensor:
-    """Return log sum exp over the last axis in the working precision, without widening x itself.
+    """Return log sum exp over the last axis in the working precision, without widening x.
 
-    Only differences to the maximum are exponentiated in the precision of x; the maximum is added back in the
-    working precision, so the result is good to about 1e-7 absolutely however large float32 scores are. It can
-    be differentiated once.
+    Differences to the maximum are exponentiated in the precision of x and the maximum is added in the working
+    precision, so the absolute error is about 1e-7 however large float32 scores are. Once differentiable.
 
     Args:
         x: (..., C) scores; half precision is computed in float32.
-        mask: bool (...); where false the result is -inf, and x never matters there, NaN included.
+        mask: bool (...); where false the result is -inf and x is ignored, NaN included.
 
     Returns:
         (...) in the working precision.
@@ -106,12 +94,11 @@ def wide_logsumexp(x: Tensor, mask: Tensor) -> Tensor:
 
 @contextmanager
 def denormals_flushed() -> Iterator[None]:
-    """Let the processor take numbers below the smallest normal one for 0 while the block runs, where it can.
+    """Flush denormal numbers to 0 while the block runs, if the processor supports it.
 
-    The gradient of a chart loss is full of probabilities of no account. As denormal numbers they slow matrix
-    products on common processors down: the backward pass of a parser trained for a while took seven times as
-    long.
-    Structures are summed in float64 and leave plain numbers for logarithms before these grow so small.
+    The gradient of a chart loss is full of negligible probabilities. As denormal numbers they slow down
+    matrix products: the backward pass of a trained parser took seven times as long. Sums over structures are
+    not affected: they use float64, and logarithms before plain numbers become so small.
     """
     torch.set_flush_denormal(True)
     try:
@@ -121,12 +108,7 @@ def denormals_flushed() -> Iterator[None]:
 
 
 def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
-    """Identify tensors of any type and device by the SHA-256 of their names and bytes, as 64 hex digits.
-
-    Args:
-        tensors: by name; their order does not matter.
-        seed: what else tells one from another.
-    """
+    """Return the SHA-256 of tensors' names and bytes, whatever their order and device, and of `seed`."""
     digest = hashlib.sha256(seed.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())
@@ -135,5 +117,5 @@ def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
 
 
 def at_least_single(x: Tensor) -> Tensor:
-    """Return x in float32 if it is in half precision, else as it is."""
+    """Return x in float32 if it is in half precision, else unchanged."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -1,4 +1,4 @@
-"""Every kind of structure, and batches of it in several tempers, for the tests that run over all of them."""
+"""Fixtures: every kind of structure, with several distributions of scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain numbers and logarithms: two ways to run one elimination, and when the fast one may be believed."""
+"""Elimination on plain numbers and on logarithms, and when plain numbers are accurate."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def random_arcs(sentences: int, words: int, scale: float, absent: float, seed: i
 
 
 @BOTH
-def test_operations_are_those_of_numbers(numbers: Arithmetic) -> None:
+def test_operations(numbers: Arithmetic) -> None:
     x, y = positive(4, 5, 3), positive(4, 5, 3, seed=1)
     rows, columns, weights = positive(4, 5, seed=2), positive(4, 3, seed=3), positive(4, 3, seed=4)
-    kept = [numbers.from_logs(value.log()) for value in (x, y, rows, columns, weights)]
-    own_x, own_y, own_rows, own_columns, own_weights = kept
+    converted = [numbers.from_logs(value.log()) for value in (x, y, rows, columns, weights)]
+    x_, y_, rows_, columns_, weights_ = converted
 
-    def check(found: Tensor, expected: Tensor) -> None:
-        assert_close(numbers.plain(found), expected, rtol=1e-14, atol=0)
-        assert_close(numbers.log(found), expected.log(), rtol=0, atol=1e-13)
+    def check(result: Tensor, expected: Tensor) -> None:
+        assert_close(numbers.plain(result), expected, rtol=1e-14, atol=0)
+        assert_close(numbers.log(result), expected.log(), rtol=0, atol=1e-13)
 
-    check(numbers.add(own_x, own_y), x + y)
-    check(numbers.multiply(own_x, own_y), x * y)
-    check(numbers.sum(own_x, 1), x.sum(1))
-    check(numbers.weigh(own_x, own_weights), (x * weights[:, None]).sum(2))
-    x_of_y = numbers.multiply(own_x, own_y)
-    check(numbers.divide(x_of_y, own_y), x.masked_fill(y == 0, 0))
-    numbers.add_outer(own_x, own_rows, own_columns)
-    check(own_x, x + rows[:, :, None] * columns[:, None])
+    check(numbers.add(x_, y_), x + y)
+    check(numbers.multiply(x_, y_), x * y)
+    check(numbers.sum(x_, 1), x.sum(1))
+    check(numbers.weigh(x_, weights_), (x * weights[:, None]).sum(2))
+    x_of_y = numbers.multiply(x_, y_)
+    check(numbers.divide(x_of_y, y_), x.masked_fill(y == 0, 0))
+    numbers.add_outer(x_, rows_, columns_)
+    check(x_, x + rows[:, :, None] * columns[:, None])
 
 
 @BOTH
@@ -65,7 +65,7 @@ def test_zero_and_one(numbers: Arithmetic) -> None:
 @pytest.mark.parametrize("absent", [0.0, 0.4])
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("words", [1, 2, 3, 7, 12])
-def test_one_elimination_in_both_ways(
+def test_both_representations_agree(
     monkeypatch: pytest.MonkeyPatch, words: int, single_root: bool, absent: float
 ) -> None:
     arcs = random_arcs(30, words, 5.0, absent)
@@ -79,9 +79,7 @@ def test_one_elimination_in_both_ways(
 
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("scale", [30.0, 100.0, 300.0, 1000.0])
-def test_sentences_too_sharp_for_plain_numbers_are_found(
-    monkeypatch: pytest.MonkeyPatch, scale: float, single_root: bool
-) -> None:
+def test_underflow_is_detected(monkeypatch: pytest.MonkeyPatch, scale: float, single_root: bool) -> None:
     arcs = torch.cat([random_arcs(30, 8, scale, 0.5), random_arcs(5, 8, 1.0, 0.0)])
     fast = tree_log_partition(arcs, single_root), tree_marginals(arcs, single_root)
     monkeypatch.setattr(elimination, "PLAIN_NUMBERS", LOGARITHMS)
@@ -91,7 +89,7 @@ def test_sentences_too_sharp_for_plain_numbers_are_found(
     assert_close(fast[1][possible], slow[1][possible], rtol=1e-9, atol=LIMIT)
 
 
-def test_the_slow_way_is_taken_for_such_sentences_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logarithms_are_used_only_where_plain_numbers_underflow(monkeypatch: pytest.MonkeyPatch) -> None:
     mild, sharp = random_arcs(3, 6, 1.0, 0.0), random_arcs(2, 6, 1000.0, 0.0)
     seen: list[tuple[Arithmetic, int]] = []
 
@@ -108,8 +106,8 @@ def test_the_slow_way_is_taken_for_such_sentences_alone(monkeypatch: pytest.Monk
     assert seen == [(PLAIN_NUMBERS, 5), (LOGARITHMS, 2)]
 
 
-def test_products_that_vanish_where_no_single_number_does() -> None:
-    """A word that is reached by a chain of weak arcs alone: each is a fine float, all of them are not."""
+def test_products_underflow_although_no_factor_does() -> None:
+    """A chain of weak arcs from the root: each weight is a float, their product is not."""
     words, gap = 6, 300.0
     arcs = torch.full((1, words + 1, words + 1), -math.inf, dtype=torch.float64)
     for word in range(1, words + 1):
@@ -124,7 +122,7 @@ def test_products_that_vanish_where_no_single_number_does() -> None:
 
 
 def weak_chains(sentences: int, words: int, seed: int) -> Tensor:
-    """Draw log weights where trees need arcs that are weak beside those of cycles."""
+    """Draw log weights where the arcs of trees are weak compared to those of cycles."""
     generator = torch.Generator().manual_seed(seed)
     arcs = torch.full((sentences, words + 1, words + 1), -math.inf, dtype=torch.float64)
     for one in arcs:
@@ -144,7 +142,7 @@ def weak_chains(sentences: int, words: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("words", [3, 4, 5, 8])
-def test_what_is_called_safe_is_right(words: int, single_root: bool) -> None:
+def test_results_marked_safe_are_accurate(words: int, single_root: bool) -> None:
     arcs = torch.cat([weak_chains(400, words, seed) for seed in range(3)])
     rooted = torch.full(arcs.shape[:1], not single_root)
     for compute, near_zero in ((elimination._log_pivots, 1e-11), (elimination._marginals, LIMIT)):

@@ -1,4 +1,4 @@
-"""Sums in log space: values against the plain formula, gradients of exactly 0 where the answer is log 0."""
+"""Arithmetic in log space: values against the plain formula, gradients of exactly 0 at -inf."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ def test_logsumexp(values: list[float]) -> None:
     total.backward()
     assert x.grad.sum().item() == pytest.approx(0 if expected == -INF else 1)
     assert all(
-        (share == 0) == (share_of(value, expected) == 0) for share, value in zip(x.grad, values, strict=True)
+        (gradient == 0) == (softmax(value, expected) == 0)
+        for gradient, value in zip(x.grad, values, strict=True)
     )
 
 
-def share_of(value: float, total: float) -> float:
+def softmax(value: float, total: float) -> float:
     return 0 if total == -INF else math.exp(value - total)
 
 
 @given(logs)
-def test_wide_logsumexp_agrees_with_its_own_gradient(values: list[float]) -> None:
+def test_wide_logsumexp_has_the_same_value_and_gradient(values: list[float]) -> None:
     x = torch.tensor([values, values], dtype=torch.float64, requires_grad=True)
     total = wide_logsumexp(x, torch.tensor([True, False]))
     assert total.tolist() == [pytest.approx(exact_logsumexp(values), rel=1e-14, abs=1e-12), -INF]
@@ -58,7 +59,7 @@ def test_wide_logsumexp_agrees_with_its_own_gradient(values: list[float]) -> Non
 
 
 @pytest.mark.parametrize("filling", [math.nan, INF, -INF])
-def test_masked_entries_never_matter(filling: float) -> None:
+def test_masked_entries_are_ignored(filling: float) -> None:
     x = torch.tensor([[1.0, filling, 2.0], [filling] * 3], requires_grad=True)
     x = torch.cat([x, torch.tensor([[1.0, 2.0, 2.0]])])
     x.retain_grad()
@@ -86,7 +87,7 @@ def test_wide_logsumexp_of_half_precision(dtype: torch.dtype) -> None:
     assert x.grad.dtype == dtype
 
 
-def test_an_empty_axis_sums_to_log_zero() -> None:
+def test_an_empty_axis_sums_to_minus_infinity() -> None:
     x = torch.zeros(2, 0, requires_grad=True)
     assert logsumexp(x, 1).tolist() == [-INF, -INF]
     assert logsumexp(x, 1, keepdim=True).shape == (2, 1)
@@ -115,12 +116,12 @@ def test_zero_if_infinite() -> None:
     assert zero_if_infinite(torch.tensor([-INF, 2.0])).tolist() == [0, 2]
 
 
-def test_working_precision_is_the_best_of_the_device() -> None:
+def test_working_dtype() -> None:
     assert working_dtype(torch.device("cpu")) == torch.float64
     assert working_dtype(torch.device("mps")) == torch.float32
 
 
-def test_denormals_are_flushed_within_the_block_only():
+def test_denormals_are_flushed_only_within_the_block():
     tiny = torch.tensor([1e-40])
     with denormals_flushed():
         inside = (tiny * 1.0).item()

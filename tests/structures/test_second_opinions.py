@@ -1,4 +1,4 @@
-"""torch-struct computes the same sums in other ways, where it can: full-length sentences, moderate scores."""
+"""Compare with torch-struct, where it is accurate: full-length sentences, moderate scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def torch_struct() -> Any:
 
 
 def diagonal_roots(scores: torch.Tensor) -> torch.Tensor:
-    """Bring (B, N+1, N+1, 1) to torch-struct's (B, N, N), where the diagonal holds the root arcs."""
+    """Rearrange (B, N+1, N+1, 1) to torch-struct's (B, N, N), where the diagonal holds the root arcs."""
     inner = scores[:, 1:, 1:, 0].clone()
     inner.diagonal(dim1=1, dim2=2).copy_(scores[:, 0, 1:, 0])
     return inner.requires_grad_()

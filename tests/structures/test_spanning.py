@@ -1,4 +1,4 @@
-"""The best non-projective tree against listings and against two other implementations."""
+"""The best non-projective tree: against enumeration and two other implementations."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def total(arcs: NDArray[np.float64], heads: NDArray[np.int64]) -> float:
     return float(arcs[heads, np.arange(1, len(heads) + 1)].sum())
 
 
-def check_against_listing(arcs: NDArray[np.float64], single_root: bool, tolerance: float = 1e-12) -> None:
+def check_against_enumeration(arcs: NDArray[np.float64], single_root: bool, tolerance: float = 1e-12) -> None:
     n = arcs.shape[1] - 1
     listed = np.array(trees(n, single_root=single_root, projective=False))
     names = {tuple(heads) for heads in listed.tolist()}
     scores = arcs[:, listed, np.arange(1, n + 1)].sum(2)
-    for one, found, best in zip(arcs, best_heads(arcs, single_root), scores.max(1), strict=True):
+    for one, heads, best in zip(arcs, best_heads(arcs, single_root), scores.max(1), strict=True):
         if best == ABSENT:
-            assert (found == -1).all()
+            assert (heads == -1).all()
         else:
-            assert tuple(found.tolist()) in names
-            assert total(one, found) == pytest.approx(best, rel=tolerance, abs=tolerance)
+            assert tuple(heads.tolist()) in names
+            assert total(one, heads) == pytest.approx(best, rel=tolerance, abs=tolerance)
 
 
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("absent", [0.0, 0.3, 0.6])
-def test_against_the_listing(n: int, single_root: bool, absent: float) -> None:
-    check_against_listing(random_arcs(60, n, n, absent=absent), single_root)
-    check_against_listing(np.round(random_arcs(60, n, n + 10, absent=absent)), single_root, 0)
+def test_against_enumeration(n: int, single_root: bool, absent: float) -> None:
+    check_against_enumeration(random_arcs(60, n, n, absent=absent), single_root)
+    check_against_enumeration(np.round(random_arcs(60, n, n + 10, absent=absent)), single_root, 0)
 
 
 @pytest.mark.parametrize("single_root", [True, False])
@@ -62,7 +62,7 @@ def test_huge_scores_are_compared_exactly(single_root: bool) -> None:
     arcs = np.round(random_arcs(100, 4, 0) * 1024) / 1024
     arcs[:, :, 2] += 800_000
     arcs[50:, 0] -= 1_000_000
-    check_against_listing(arcs, single_root, 0)
+    check_against_enumeration(arcs, single_root, 0)
 
 
 whole = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
@@ -71,10 +71,10 @@ whole = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
 @given(whole, st.booleans(), st.sets(st.integers(0, 15)))
 def test_ties_and_gaps(scores: list[int], single_root: bool, absent: set[int]) -> None:
     arcs = np.array([ABSENT if i in absent else score for i, score in enumerate(scores)], dtype=float)
-    check_against_listing(without_loops(arcs.reshape(1, 4, 4)), single_root, 0)
+    check_against_enumeration(without_loops(arcs.reshape(1, 4, 4)), single_root, 0)
 
 
-def test_equal_heads_go_to_the_lower_one_and_repeat() -> None:
+def test_ties_go_to_lower_heads() -> None:
     arcs = without_loops(np.zeros((1, 5, 5)))
     assert best_heads(arcs, False).tolist() == [[0, 0, 0, 0]]
     single = best_heads(arcs, True)
@@ -82,14 +82,14 @@ def test_equal_heads_go_to_the_lower_one_and_repeat() -> None:
     assert (single == 0).sum() == 1
 
 
-def test_the_callers_scores_stay() -> None:
+def test_the_scores_are_not_changed() -> None:
     arcs = random_arcs(20, 6, 1)
     before = arcs.copy()
     best_heads(arcs, True)
     np.testing.assert_array_equal(arcs, before)
 
 
-def test_a_sentence_does_not_depend_on_its_batch() -> None:
+def test_sentences_of_a_batch_are_independent() -> None:
     arcs = random_arcs(40, 9, 2, absent=0.2)
     together = best_heads(arcs, True)
     for row, found in zip(arcs, together, strict=True):
@@ -97,7 +97,7 @@ def test_a_sentence_does_not_depend_on_its_batch() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 10, 40])
-def test_against_ufal(n: int) -> None:
+def test_against_ufal_chu_liu_edmonds(n: int) -> None:
     ufal = pytest.importorskip("ufal.chu_liu_edmonds")
     arcs = random_arcs(20, n, n)
     for row, found in zip(arcs, best_heads(arcs, False), strict=True):
@@ -108,7 +108,7 @@ def test_against_ufal(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 10, 40])
-def test_one_root_is_the_best_of_all_choices_of_the_root(n: int) -> None:
+def test_single_root_is_the_best_over_all_root_words(n: int) -> None:
     ufal = pytest.importorskip("ufal.chu_liu_edmonds")
     arcs = random_arcs(8, n, n)
     for row, found in zip(arcs, best_heads(arcs, True), strict=True):

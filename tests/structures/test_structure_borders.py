@@ -1,4 +1,4 @@
-"""What the tree and chain classes promise by themselves: candidates, membership, and refusals."""
+"""Trees and chains: candidate indices, membership, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.voting import is_tree
 
 
-def test_a_tree_candidate_is_head_times_labels_plus_label_whatever_the_padding() -> None:
+def test_tree_candidates_do_not_depend_on_padding() -> None:
     heads, labels = torch.tensor([[2, 0, -1]]), torch.tensor([[1, 3, -1]])
     for words in (3, 6):
         structure = DependencyTreeCRF(torch.zeros(1, words + 1, words + 1, 4), torch.tensor([2]))
@@ -22,7 +22,7 @@ def test_a_tree_candidate_is_head_times_labels_plus_label_whatever_the_padding()
         assert structure.part_view(marked).nonzero().tolist() == [[0, 2, 1, 1]]
 
 
-def test_a_chain_candidate_is_previous_times_tags_plus_next() -> None:
+def test_chain_candidates() -> None:
     structure = LinearChainCRF(torch.zeros(1, 3, 4, 4), torch.tensor([3]))
     assert structure.candidates(torch.tensor([[1, 3, 0, 2]])).tolist() == [[7, 12, -1]]
     marked = torch.zeros(1, 3, 16)
@@ -48,7 +48,7 @@ def test_membership_of_all_head_vectors(space: Space) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
-def test_narrow_integers_are_fine(dtype: torch.dtype) -> None:
+def test_narrow_integers_are_accepted(dtype: torch.dtype) -> None:
     tree = torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 0]])
     trees = DependencyTreeCRF(torch.randn(1, 4, 4, 2), torch.tensor([3], dtype=dtype))
     assert trees.log_prob((tree[0].to(dtype), tree[1].to(dtype))) == trees.log_prob(tree)
@@ -56,7 +56,7 @@ def test_narrow_integers_are_fine(dtype: torch.dtype) -> None:
     assert chain.log_prob(tree[0].to(dtype)) == chain.log_prob(tree[0])
 
 
-def test_a_tree_without_labels_is_no_labelled_tree() -> None:
+def test_trees_without_valid_labels_are_not_contained() -> None:
     structure = DependencyTreeCRF(torch.zeros(1, 3, 3, 2))
     assert structure.contains((torch.tensor([[0, 1]]), torch.tensor([[0, 1]]))).all()
     assert not structure.contains((torch.tensor([[0, 1]]), torch.tensor([[0, -1]]))).any()
@@ -88,23 +88,23 @@ def test_impossible_tags_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 1), (2, 3, 3), (2, 3, 3, 0)])
-def test_ill_shaped_tree_scores_are_refused(shape: tuple[int, ...]) -> None:
+def test_wrongly_shaped_tree_scores_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"\(B, N\+1, N\+1, L\), got \(2, 3"):
         DependencyTreeCRF(torch.zeros(shape))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 3), (2, 3, 0, 0)])
-def test_ill_shaped_pair_scores_are_refused(shape: tuple[int, ...]) -> None:
+def test_wrongly_shaped_pair_scores_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"\(B, N-1, T, T\), got \(2, 3"):
         LinearChainCRF(torch.zeros(shape))
 
 
-def test_a_sentence_needs_a_word() -> None:
+def test_empty_sentences_are_refused() -> None:
     with pytest.raises(ValueError, match=r"room for at least one word, got shape \(2, 1, 1, 3\)"):
         DependencyTreeCRF(torch.zeros(2, 1, 1, 3))
 
 
-def test_sampled_labels_follow_their_own_distribution() -> None:
+def test_sampled_labels_follow_their_distribution() -> None:
     scores = torch.zeros(1, 2, 2, 3)
     scores[0, 0, 1] = torch.tensor([1.0, 2.0, 5.0]).log()
     heads, labels = DependencyTreeCRF(scores).sample(8000, generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""What every structure must answer, for all kinds of structure, against the listing of all structures."""
+"""The contract of all structures, against the enumeration of all structures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_log_partition_is_the_sum_over_all_structures(space: Space, structure: S
     )
 
 
-def test_marginals_are_the_shares_of_structures(space: Space, structure: Structure[Any]) -> None:
+def test_marginals_are_sums_of_structure_probabilities(space: Space, structure: Structure[Any]) -> None:
     marginals = structure.marginals()
     view = structure.group_view(marginals)
     assert_close(structure.part_view(view), marginals, rtol=0, atol=0)
@@ -33,7 +33,7 @@ def test_marginals_are_the_shares_of_structures(space: Space, structure: Structu
         assert (view[i, groups:] == 0).all()
 
 
-def test_what_is_in_no_structure_has_probability_exactly_zero(space: Space) -> None:
+def test_parts_in_no_structure_have_marginal_zero(space: Space) -> None:
     structure = space.random([3, 4, 4, 2, 4, 4], absent=0.6, seed=3)
     view = structure.group_view(structure.marginals())
     for i, groups in enumerate(structure.group_lengths.tolist()):
@@ -56,14 +56,12 @@ def test_zero_scores_give_the_closed_form_count(space: Space, n: int, labels: in
     assert_close(structure.entropy(), structure.log_partition(), rtol=1e-12, atol=1e-12)
 
 
-def test_entropy_is_the_mean_surprise(space: Space, structure: Structure[Any]) -> None:
+def test_entropy(space: Space, structure: Structure[Any]) -> None:
     expected = [space.enumerated(structure, i).entropy() for i in range(len(structure.lengths))]
     assert_close(structure.entropy(), torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
-def test_best_is_a_structure_of_the_space_with_the_highest_score(
-    space: Space, structure: Structure[Any]
-) -> None:
+def test_best_has_the_highest_score(space: Space, structure: Structure[Any]) -> None:
     best = structure.best()
     candidates = structure.candidates(best)
     for i, groups in enumerate(structure.group_lengths.tolist()):
@@ -80,7 +78,7 @@ def test_best_is_a_structure_of_the_space_with_the_highest_score(
     assert_close(structure.best_candidates(), candidates)
 
 
-def test_padding_of_the_best_is_minus_one(structure: Structure[Any]) -> None:
+def test_padding_of_best_is_minus_one(structure: Structure[Any]) -> None:
     for part in tensors(structure.best()):
         beyond = torch.arange(part.shape[1]) >= structure.lengths.unsqueeze(1)
         assert (part[beyond] == -1).all()
@@ -108,7 +106,7 @@ def test_gradient_of_the_log_partition_is_the_marginals(space: Space) -> None:
     assert torch.autograd.gradcheck(lambda x: structure.with_scores(x).log_partition(), (scores,))
 
 
-def test_log_mass_is_the_probability_of_the_restriction(space: Space) -> None:
+def test_log_mass_is_the_log_probability_of_the_restriction(space: Space) -> None:
     structure = space.random([3, 1, 4, 2], seed=5)
     generator = torch.Generator().manual_seed(6)
     keep = torch.rand(structure.scores.shape, generator=generator) < 0.7
@@ -126,7 +124,7 @@ def test_log_mass_is_the_probability_of_the_restriction(space: Space) -> None:
     assert_close(everything, torch.zeros_like(everything), rtol=0, atol=1e-12)
 
 
-def test_views_and_candidates_go_back_and_forth(space: Space, structure: Structure[Any]) -> None:
+def test_views_and_candidates_are_inverted(space: Space, structure: Structure[Any]) -> None:
     valid = structure.valid
     assert valid.shape == structure.group_view(structure.scores).shape
     assert valid.dtype == torch.bool
@@ -148,7 +146,7 @@ def test_views_and_candidates_go_back_and_forth(space: Space, structure: Structu
             assert_close(structure.candidates(rows(best, row))[i], everything[row, i])
 
 
-def test_topk_lists_the_best_in_order(space: Space, structure: Structure[Any]) -> None:
+def test_topk_is_sorted_and_complete(space: Space, structure: Structure[Any]) -> None:
     k = 12
     found = structure.topk(k)
     for i, (n, groups) in enumerate(
@@ -170,7 +168,7 @@ def test_topk_lists_the_best_in_order(space: Space, structure: Structure[Any]) -
     assert_close(structure.log_prob(rows(found, 0)), best)
 
 
-def test_samples_come_as_often_as_they_should(space: Space) -> None:
+def test_sample_frequencies(space: Space) -> None:
     structure = space.random([3, 1, 2], seed=8, absent=0.1)
     draws = 4000
     found = structure.sample(draws, generator=torch.Generator().manual_seed(9))
@@ -197,7 +195,7 @@ def _candidate_rows(structure: Structure[Any], found: Any, sentence: int, draws:
     return repeated.candidates(rows(found, (slice(None), sentence)))
 
 
-def test_sampling_follows_its_generator_and_spares_the_global_one(space: Space) -> None:
+def test_sampling_uses_only_its_generator(space: Space) -> None:
     structure = space.random([3, 2])
     before = torch.random.get_rng_state()
     one = structure.sample(5, generator=torch.Generator().manual_seed(1))
@@ -205,7 +203,7 @@ def test_sampling_follows_its_generator_and_spares_the_global_one(space: Space) 
     assert_same_best(one, structure.sample(5, generator=torch.Generator().manual_seed(1)))
 
 
-def test_other_scores_keep_space_and_options(space: Space) -> None:
+def test_with_scores_keeps_the_space(space: Space) -> None:
     structure = space.random([3, 2], labels=2)
     other = structure.with_scores(space.random([3, 2], labels=3, seed=1).scores)
     assert type(other) is type(structure)
@@ -214,13 +212,13 @@ def test_other_scores_keep_space_and_options(space: Space) -> None:
     assert_close(other.log_partition(), space.random([3, 2], labels=3, seed=1).log_partition())
 
 
-def test_selecting_sentences(space: Space) -> None:
+def test_select(space: Space) -> None:
     structure = space.random([3, 1, 4], seed=14)
     index = torch.tensor([2, 0, 2])
     assert_close(structure.select(index).log_partition(), structure.log_partition()[index])
 
 
-def test_label_axes_are_those_that_grow_with_the_alphabet(space: Space) -> None:
+def test_label_axes_grow_with_the_labels(space: Space) -> None:
     small, large = space.random([3], labels=2), space.random([3], labels=5)
     grown = [
         axis for axis in range(-small.scores.ndim, 0) if small.scores.shape[axis] != large.scores.shape[axis]
@@ -228,7 +226,7 @@ def test_label_axes_are_those_that_grow_with_the_alphabet(space: Space) -> None:
     assert tuple(grown) == small.LABEL_AXES
 
 
-def test_an_agreed_structure_wins_every_vote(space: Space) -> None:
+def test_the_majority_wins(space: Space) -> None:
     structure = space.random([3, 4, 1], seed=15)
     agreed, other = structure.best(), rows(structure.topk(2), 1)
     result = type(structure).majority_of([other, agreed, agreed], structure.lengths, **structure.options)

@@ -1,4 +1,4 @@
-"""The same answers on a GPU as on the CPU."""
+"""Structures on a GPU."""
 
 from __future__ import annotations
 

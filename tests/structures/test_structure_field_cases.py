@@ -1,4 +1,4 @@
-"""Awkward inputs that broke other implementations: roots, huge scores, padding, one-word sentences."""
+"""Inputs that broke other implementations: roots, huge scores, padding, one-word sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def batch_of(*matrices: Tensor, filling: float = 0.0) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("mates", [[], [torch.zeros(8, 8), torch.zeros(2, 2)]], ids=["alone", "padded"])
-def test_the_best_single_root_tree_is_no_repaired_forest(dtype: torch.dtype, mates: list[Tensor]) -> None:
+def test_the_best_single_root_tree_is_not_a_repaired_forest(dtype: torch.dtype, mates: list[Tensor]) -> None:
     scores, lengths = batch_of(*(matrix.to(dtype) for matrix in [ROOTS, *mates]), filling=50.0)
     single = DependencyTreeCRF(scores, lengths)
     several = DependencyTreeCRF(scores, lengths, single_root=False)
@@ -107,7 +107,7 @@ def test_padding_in_a_batch_of_trees(filling: float) -> None:
 
 
 def test_a_chain_with_boundaries_around_one_position() -> None:
-    """The tagger's way with one word: a chain of start, word and end in which only the word is free."""
+    """The tagger's chain for one word: start, word and end, where only the word is free."""
     emissions = torch.tensor([1.0, 2.0, 5.0]).log()
     pair_scores = torch.full((2, 5, 5, 5), math.nan)
     pair_scores[:, :2] = -math.inf

@@ -1,4 +1,4 @@
-"""Laws that hold for any scores, on sentences too long to list their structures."""
+"""Properties for any scores, on sentences too long for enumeration."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_entropy_lies_between_zero_and_the_log_count(
 
 @few
 @given(names, seeds, st.floats(-1e5, 1e5))
-def test_a_constant_on_one_group_only_moves_the_log_partition(name: str, seed: int, constant: float) -> None:
+def test_a_constant_on_one_group_shifts_the_log_partition(name: str, seed: int, constant: float) -> None:
     plain = SPACES[name].random([7, 7], 2, seed=seed)
     view = plain.group_view(plain.scores).clone()
     view[:, 2] += constant
@@ -59,7 +59,7 @@ def test_a_constant_on_one_group_only_moves_the_log_partition(name: str, seed: i
 
 @few
 @given(names, seeds, shares)
-def test_the_k_best_fall_and_differ_and_begin_with_the_best(name: str, seed: int, absent: float) -> None:
+def test_topk_descends_from_the_best_without_duplicates(name: str, seed: int, absent: float) -> None:
     structure = SPACES[name].random([6, 5], 3, seed=seed, absent=absent)
     found = structure.topk(5)
     each = [
@@ -91,7 +91,7 @@ def test_samples_are_structures_of_the_space(name: str, seed: int, absent: float
 
 @few
 @given(seeds, scales)
-def test_larger_spaces_weigh_more(seed: int, scale: float) -> None:
+def test_larger_spaces_have_larger_partition_functions(seed: int, scale: float) -> None:
     weights = {
         name: space.random([6, 3], 2, scale=scale, seed=seed).log_partition().round(decimals=9)
         for name, space in TREE_SPACES.items()
@@ -104,7 +104,7 @@ def test_larger_spaces_weigh_more(seed: int, scale: float) -> None:
 
 @pytest.mark.parametrize("name", TREE_SPACES)
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
-def test_root_probabilities_tell_the_expected_number_of_roots(name: str, scale: float) -> None:
+def test_root_marginals_sum_to_the_expected_number_of_roots(name: str, scale: float) -> None:
     structure = TREE_SPACES[name].random([25, 12], 2, scale=scale)
     roots = structure.marginals()[:, 0].sum((1, 2))
     if name.endswith("single"):
@@ -114,8 +114,8 @@ def test_root_probabilities_tell_the_expected_number_of_roots(name: str, scale: 
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
-def test_forced_order_of_words_makes_trees_a_product(scale: float) -> None:
-    """If heads always precede their dependents every choice of heads is a tree: groups are independent."""
+def test_acyclic_arcs_make_words_independent(scale: float) -> None:
+    """If heads always precede their dependents, every choice of heads is a tree."""
     n = 30
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(1, n + 1, n + 1, 2, generator=generator, dtype=torch.float64) * scale
@@ -128,8 +128,8 @@ def test_forced_order_of_words_makes_trees_a_product(scale: float) -> None:
 
 
 @pytest.mark.parametrize("space", TREE_SPACES.values(), ids=TREE_SPACES)
-def test_other_orders_of_the_words_weigh_the_same(space: Space) -> None:
-    """Any order where arcs may cross, the mirror image where they must not."""
+def test_reordering_the_words_changes_nothing(space: Space) -> None:
+    """Any order for non-projective trees, the mirror image for projective ones."""
     structure = space.random([12], 2, scale=5.0)
     shuffled = torch.randperm(12, generator=torch.Generator().manual_seed(1)) + 1
     words = torch.arange(12, 0, -1) if structure.options["projective"] else shuffled

@@ -1,4 +1,4 @@
-"""The shared oracle files: exact results for small inputs, both precisions, alone and in padded batches."""
+"""Exact results for small inputs from the oracle files: both precisions, alone and in padded batches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def close_shares(found: Tensor, expected: Any, dtype: torch.dtype) -> None:
 
 
 def stacked(arrays: list[Tensor], shape: list[int], filling: float) -> Tensor:
-    """Stack arrays of different sizes, each in the top left corner of an array that is filled otherwise."""
+    """Stack arrays of different sizes, padded with `filling`."""
     result = arrays[0].new_full((len(arrays), *shape), filling)
     for row, array in zip(result, arrays, strict=True):
         row[tuple(slice(n) for n in array.shape)] = array
@@ -68,7 +68,7 @@ def batches(
     filling: float | None,
     position_axes: int,
 ) -> Iterator[Batch]:
-    """Give each case alone if there is no filling, else all of as many labels in one too large batch."""
+    """Yield each case alone without a filling, else one padded batch for each number of labels."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for i, case in enumerate(cases):
         key = i if filling is None else case["array"].shape[-1]
@@ -103,7 +103,7 @@ def width_of(structure: Structure[Any]) -> int:
 def test_trees(shared: Shared, space: str, filling: float | None, dtype: torch.dtype) -> None:
     file = load(shared, f"dependency_{space.split('_')[0]}.json")
     for structure, cases in batches(
-        lambda *given: DependencyTreeCRF(*given, **TREE_OPTIONS[space]),
+        lambda *arguments: DependencyTreeCRF(*arguments, **TREE_OPTIONS[space]),
         read_cases(file["cases"], "scores", dtype),
         filling,
         2,
@@ -157,7 +157,7 @@ def test_chains(shared: Shared, filling: float | None, dtype: torch.dtype) -> No
 def check_runner_up(
     structure: Structure[Any], second: Any, results: list[dict[str, Any]], dtype: torch.dtype
 ) -> None:
-    """The second best is strictly worse exactly where the best is unique."""
+    """Check the second best, which is strictly worse exactly if the best is unique."""
     expected = [
         number(r["best"]["runner_up_score"] if r["best"]["n_optimal"] == 1 else r["best"]["score"])
         - r["log_partition"]
@@ -205,7 +205,7 @@ def check_charts(
 def test_tree_charts(shared: Shared, space: str, filling: float | None, dtype: torch.dtype) -> None:
     file = load(shared, "charts_dependency.json")
     for structure, cases in batches(
-        lambda *given: DependencyTreeCRF(*given, **TREE_OPTIONS[space]),
+        lambda *arguments: DependencyTreeCRF(*arguments, **TREE_OPTIONS[space]),
         read_cases(file["chart_loss"], "scores", dtype),
         filling,
         2,

@@ -1,4 +1,4 @@
-"""What must not matter to any structure, or must be refused: padding, empty spaces, precision, misuse."""
+"""Padding, empty spaces, precision, and invalid arguments, for all structures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from helpers.structure_spaces import Space, assert_same_best, rows, tensors
 
 
-def test_log_prob_of_none_is_minus_infinity_and_harmless(space: Space) -> None:
+def test_incomplete_gold_has_log_prob_minus_infinity(space: Space) -> None:
     structure = space.random([3, 4])
     scores = structure.scores.clone().requires_grad_()
     gold = structure.best()
@@ -28,18 +28,18 @@ def test_log_prob_of_none_is_minus_infinity_and_harmless(space: Space) -> None:
 
 
 @pytest.mark.parametrize("filling", [0.0, 1e4, -math.inf, math.inf, math.nan])
-def test_padding_does_not_speak(space: Space, filling: float) -> None:
-    whole = space.random([3, 1, 4, 2], labels=3)
-    unused = ~whole.valid_parts
-    scores = whole.scores.masked_fill(unused, filling).requires_grad_()
-    structure = whole.with_scores(scores)
-    gold = whole.best()
-    loss = structure.log_prob(gold) + structure.log_mass(whole.valid_parts) + structure.log_partition()
+def test_padding_is_ignored(space: Space, filling: float) -> None:
+    full = space.random([3, 1, 4, 2], labels=3)
+    unused = ~full.valid_parts
+    scores = full.scores.masked_fill(unused, filling).requires_grad_()
+    structure = full.with_scores(scores)
+    gold = full.best()
+    loss = structure.log_prob(gold) + structure.log_mass(full.valid_parts) + structure.log_partition()
     (gradient,) = torch.autograd.grad(loss.sum(), scores)
     assert (gradient[unused] == 0).all()
     assert gradient.isfinite().all()
     for i in range(4):
-        single = space.alone(whole, i)
+        single = space.alone(full, i)
         inside = (i, *(slice(size) for size in single.scores.shape[1:]))
         n = int(structure.lengths[i])
         assert_close(structure.log_partition()[i], single.log_partition()[0])
@@ -54,7 +54,7 @@ def test_padding_does_not_speak(space: Space, filling: float) -> None:
         )
 
 
-def test_an_empty_restriction_harms_nobody(space: Space) -> None:
+def test_an_empty_space_does_not_affect_the_batch(space: Space) -> None:
     structure = space.random([3, 4, 2], seed=7)
     keep = torch.ones_like(structure.scores, dtype=torch.bool)
     keep[1] = False
@@ -82,7 +82,7 @@ def test_an_empty_restriction_harms_nobody(space: Space) -> None:
 
 
 @pytest.mark.parametrize("k", [0, -1])
-def test_asking_for_no_structures_is_an_error(space: Space, k: int) -> None:
+def test_k_must_be_positive(space: Space, k: int) -> None:
     structure = space.random([2])
     with pytest.raises(ValueError, match=f"at least 1, got {k}"):
         structure.topk(k)
@@ -91,7 +91,7 @@ def test_asking_for_no_structures_is_an_error(space: Space, k: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_the_callers_precision_in_and_out(space: Space, dtype: torch.dtype) -> None:
+def test_results_have_the_dtype_of_the_scores(space: Space, dtype: torch.dtype) -> None:
     wide = space.random([3, 1, 4, 2])
     narrow = wide.with_scores(wide.scores.to(dtype).requires_grad_())
     exact = wide.with_scores(narrow.scores.detach().double())
@@ -110,7 +110,7 @@ def test_the_callers_precision_in_and_out(space: Space, dtype: torch.dtype) -> N
 
 
 @pytest.mark.parametrize("offset", [1e6, -1e6])
-def test_huge_offsets_cost_nothing(space: Space, offset: float) -> None:
+def test_huge_offsets_lose_no_accuracy(space: Space, offset: float) -> None:
     plain = space.random([3, 4], seed=10)
     plain = plain.with_scores((plain.scores * 16).round() / 16)  # float32 holds score and offset exactly
     view = plain.group_view(plain.scores).clone()
@@ -141,7 +141,7 @@ def test_works_in_inference_mode_and_without_gradients(space: Space) -> None:
         assert not structure.with_scores(structure.scores.clone().requires_grad_()).marginals().requires_grad
 
 
-def test_results_do_not_change_the_callers_tensors(space: Space) -> None:
+def test_arguments_are_not_changed(space: Space) -> None:
     structure = space.random([3, 1, 4], seed=12)
     scores, lengths = structure.scores.clone(), structure.lengths.clone()
     structure.marginals(), structure.best(), structure.topk(3), structure.sample(2), structure.entropy()
@@ -151,7 +151,7 @@ def test_results_do_not_change_the_callers_tensors(space: Space) -> None:
     assert not structure.scores.requires_grad
 
 
-def test_no_lengths_means_all_full(space: Space) -> None:
+def test_lengths_default_to_the_full_length(space: Space) -> None:
     structure = space.random([4, 4], seed=13)
     assert_close(space.make(structure.scores).log_partition(), structure.log_partition())
     assert space.make(structure.scores).lengths.tolist() == [4, 4]
@@ -185,7 +185,7 @@ def test_bad_scores_are_refused(space: Space) -> None:
         structure.with_scores(space.random([4, 4]).scores)
 
 
-def test_a_restriction_must_fit(space: Space) -> None:
+def test_wrongly_shaped_restrictions_are_refused(space: Space) -> None:
     structure = space.random([3, 3])
     with pytest.raises(ValueError, match=r"keep must be bool of shape .*, got torch.float64"):
         structure.restricted_to(structure.scores)
@@ -193,7 +193,7 @@ def test_a_restriction_must_fit(space: Space) -> None:
         structure.restricted_to(structure.valid_parts[:1])
 
 
-def test_an_empty_batch_is_no_error(space: Space) -> None:
+def test_empty_batches(space: Space) -> None:
     structure = space.make(torch.zeros(0, *space.shape(3, 2)), torch.zeros(0, dtype=torch.long))
     assert structure.log_partition().shape == (0,)
     assert structure.marginals().shape == structure.scores.shape

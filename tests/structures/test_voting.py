@@ -1,4 +1,4 @@
-"""Majority votes: most votes first, then the earlier source, always a structure of the space."""
+"""Majority votes: most votes, then the earlier source, always a structure of the space."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_tie_goes_to_the_first_source(space: Space) -> None:
         assert (heads[0].tolist(), labels[0].tolist()) == first
 
 
-def test_where_no_source_wins_whole_a_tied_arc_goes_to_the_earlier_source(space: Space) -> None:
+def test_tied_arcs_go_to_the_earlier_source(space: Space) -> None:
     heads = [0, 1, 1, 1]
     voters = [(heads, [1, 1, 0, 9]), (heads, [1, 0, 5, 3]), (heads, [0, 1, 5, 4])]
     winner = DependencyTreeCRF.majority(*ballots(*voters), **space.make.keywords)
@@ -62,32 +62,32 @@ def test_a_source_outside_the_space_does_not_win_the_tie() -> None:
     forest, tree, other = ([0, 0, 0], [0, 0, 0]), ([0, 1, 1], [1, 1, 1]), ([2, 0, 2], [2, 2, 2])
     heads, labels = DependencyTreeCRF.majority(*ballots(forest, tree, other))
     assert (heads == 0).sum() == 1
-    whole = DependencyTreeCRF.majority(*ballots(tree, other, forest))
-    assert whole[0][0].tolist() == tree[0]
+    trees_first = DependencyTreeCRF.majority(*ballots(tree, other, forest))
+    assert trees_first[0][0].tolist() == tree[0]
     several = DependencyTreeCRF.majority(*ballots(forest, tree, other), single_root=False)
     assert (several[0][0].tolist(), several[1][0].tolist()) == forest
     assert labels.min() >= 0
 
 
-def test_one_vote_more_beats_any_preference(space: Space) -> None:
+def test_a_vote_outweighs_all_preferences(space: Space) -> None:
     first, later = ([2, 0, 2, 3], [0, 0, 0, 0]), ([0, 1, 2, 3], [0, 0, 0, 0])
     heads, _ = DependencyTreeCRF.majority(*ballots(first, later, later), **space.make.keywords)
     assert heads[0].tolist() == later[0]
 
 
-def test_an_arc_counts_with_its_label(space: Space) -> None:
+def test_votes_are_for_labelled_arcs(space: Space) -> None:
     voters = [([0, 1], [0, 0]), ([0, 1], [1, 0]), ([0, 1], [1, 1])]
     heads, labels = DependencyTreeCRF.majority(*ballots(*voters), **space.make.keywords)
     assert (heads[0].tolist(), labels[0].tolist()) == ([0, 1], [1, 0])
 
 
-def test_no_votes_at_all_still_give_a_tree(space: Space) -> None:
-    none = torch.full((2, 1, 3), -1)
-    winner = DependencyTreeCRF.majority(none, none, **space.make.keywords)
+def test_abstentions_only_give_a_tree(space: Space) -> None:
+    abstentions = torch.full((2, 1, 3), -1)
+    winner = DependencyTreeCRF.majority(abstentions, abstentions, **space.make.keywords)
     assert DependencyTreeCRF(torch.zeros(1, 4, 4, 1), **space.make.keywords).contains(winner).all()
 
 
-def test_padding_votes_for_nothing(space: Space) -> None:
+def test_padding_is_ignored(space: Space) -> None:
     heads = torch.tensor([[[2, 0, 3, -1]], [[2, 0, 1, -100]]])
     labels = torch.tensor([[[0, 1, 0, -1]], [[0, 1, 1, -100]]])
     winner = DependencyTreeCRF.majority(heads, labels, torch.tensor([2]), **space.make.keywords)
@@ -95,7 +95,7 @@ def test_padding_votes_for_nothing(space: Space) -> None:
     assert winner[1].tolist() == [[0, 1, -1, -1]]
 
 
-def test_sentences_vote_apart(space: Space) -> None:
+def test_sentences_are_independent(space: Space) -> None:
     heads = torch.tensor([[[0, 1, 2], [2, 0, -1]], [[0, 1, 2], [2, 0, -1]]])
     winner = DependencyTreeCRF.majority(
         heads, heads.clamp(max=0), torch.tensor([3, 2]), **space.make.keywords
@@ -103,18 +103,18 @@ def test_sentences_vote_apart(space: Space) -> None:
     assert winner[0].tolist() == [[0, 1, 2], [2, 0, -1]]
 
 
-def test_tags_are_counted_at_each_position() -> None:
+def test_tags_are_counted_by_position() -> None:
     tags = torch.tensor([[[3, 0, 1, 5]], [[1, 0, 2, 5]], [[1, 4, 4, 0]], [[-1, -1, 4, 9]]])
     found = LinearChainCRF.majority(tags, torch.tensor([3]))
     assert found.tolist() == [[1, 0, 4, -1]]
 
 
-def test_tied_tags_go_to_the_earliest_source_and_no_votes_to_tag_zero() -> None:
+def test_tied_tags_go_to_the_earliest_source() -> None:
     tags = torch.tensor([[[-1, 7, -1]], [[5, 2, -1]], [[3, 2, -1]], [[3, 7, -1]], [[5, 1, -1]]])
     assert LinearChainCRF.majority(tags).tolist() == [[5, 7, 0]]
 
 
-def test_majority_of_several_bests() -> None:
+def test_majority_of_equals_majority() -> None:
     tags = torch.tensor([[[0, 1]], [[0, 2]], [[1, 2]]])
     assert_close(LinearChainCRF.majority_of(list(tags)), LinearChainCRF.majority(tags))
     heads, labels = ballots(([0, 1], [0, 0]), ([0, 1], [1, 0]), ([0, 1], [1, 1]))
@@ -130,7 +130,7 @@ def test_majority_of_several_bests() -> None:
         (torch.zeros(0, 1, 3).long(), torch.zeros(0, 1, 3).long()),
     ],
 )
-def test_ill_shaped_tree_votes_are_refused(heads: Tensor, labels: Tensor) -> None:
+def test_wrongly_shaped_tree_votes_are_refused(heads: Tensor, labels: Tensor) -> None:
     with pytest.raises(ValueError, match=r"must both have shape \(S, B, N\), S at least 1, got"):
         DependencyTreeCRF.majority(heads, labels)
 
@@ -138,11 +138,11 @@ def test_ill_shaped_tree_votes_are_refused(heads: Tensor, labels: Tensor) -> Non
 @pytest.mark.parametrize(
     "tags", [torch.zeros(2, 3).long(), torch.zeros(0, 1, 3).long(), torch.zeros(2, 1, 3)]
 )
-def test_ill_shaped_tag_votes_are_refused(tags: Tensor) -> None:
+def test_wrongly_shaped_tag_votes_are_refused(tags: Tensor) -> None:
     with pytest.raises(ValueError, match=r"integers of shape \(S, B, N\) with S at least 1, got"):
         LinearChainCRF.majority(tags)
 
 
-def test_votes_outside_the_sentence_are_refused() -> None:
+def test_heads_outside_the_sentence_are_refused() -> None:
     with pytest.raises(ValueError, match="heads must be below 3, got 7"):
         DependencyTreeCRF.majority(*ballots(([0, 7], [0, 0])))

@@ -1,4 +1,4 @@
-"""Distributions over dependency trees and tag sequences: sums, marginals, best ones, samples and votes."""
+"""Distributions over dependency trees and tag sequences: sums, marginals, best structures, samples, votes."""
 
 from hf_xst.structures.base import Structure
 from hf_xst.structures.chain import LinearChainCRF

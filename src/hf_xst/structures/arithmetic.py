@@ -1,7 +1,7 @@
-"""Arithmetic of numbers that are at least 0, on the numbers themselves or on their logarithms.
+"""Arithmetic on non-negative numbers, represented as themselves or as their logarithms.
 
-An algorithm that only adds, multiplies and divides runs on either. Plain numbers are faster, and as exact as
-logarithms unless some product is too small for a float; `least` tells the two cases apart.
+An algorithm that only adds, multiplies and divides runs on both. Plain numbers are faster, and as exact as
+logarithms unless some product underflows; `least` detects that.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from hf_xst.numerics import NEGATIVE_INFINITY, zero_if_infinite
 
 
 class Arithmetic(ABC):
-    """Operations on tensors of numbers, however they are kept."""
+    """Operations on tensors of non-negative numbers in one representation."""
 
     zero: ClassVar[float]
     one: ClassVar[float]
 
     @abstractmethod
     def from_logs(self, logs: Tensor) -> Tensor:
-        """Return a new tensor of the numbers with these logarithms."""
+        """Return a new tensor that represents the numbers with these logarithms."""
 
     @abstractmethod
     def log(self, x: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
-        """Divide; 0 by 0 is 0."""
+        """Divide; 0 / 0 is 0."""
 
     @abstractmethod
     def sum(self, x: Tensor, dim: int) -> Tensor:
@@ -52,22 +52,22 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def add_outer(self, x: Tensor, rows: Tensor, columns: Tensor) -> None:
-        """Add the products of rows (B, H) and columns (B, D) to x (B, H, D), in place."""
+        """Add the outer product of rows (B, H) and columns (B, D) to x (B, H, D), in place."""
 
     @abstractmethod
     def weigh(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Sum x (B, D, H) times weights (B, H) over H: (B, D)."""
+        """Return sum_h x[b, d, h] * weights[b, h] for x (B, D, H) and weights (B, H): (B, D)."""
 
     @abstractmethod
     def least(self, x: Tensor) -> Tensor:
-        """Return (B,) the least positive number of each sentence of x (B, ...), or 1 if all are larger.
+        """Return (B,) the least positive number of each sentence of x (B, ...), at most 1.
 
-        No product of a number of x and one of y gets lost if the product of their least ones does not.
+        If the product of the least numbers of x and y does not underflow, no product of their entries does.
         """
 
 
 class Logarithms(Arithmetic):
-    """Numbers kept as their logarithms, where nothing gets lost at any scale."""
+    """Numbers represented by their logarithms, which do not underflow at any scale."""
 
     zero, one = NEGATIVE_INFINITY, 0.0
 
@@ -113,7 +113,7 @@ class Logarithms(Arithmetic):
 
 
 class PlainNumbers(Arithmetic):
-    """Numbers kept as they are."""
+    """Numbers represented by themselves."""
 
     zero, one = 0.0, 1.0
 

@@ -1,4 +1,4 @@
-"""Distributions over tag sequences: a linear-chain CRF over scores of adjacent pairs."""
+"""A linear-chain CRF: distributions over tag sequences with scores of adjacent pairs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class LinearChainCRF(Structure[Tensor]):
     """Tag sequences; a sequence's score is the sum over its adjacent pairs of tags.
 
     Group j is the pair of positions j and j+1, so G = N-1; a candidate is previous tag * T + next tag, so
-    C = T * T. A sentence of one position has no group: its T tags are equally probable, and log Z = log T.
+    C = T * T. A sentence of one position has no group: its T tags are equally probable, log Z = log T.
 
     Args:
         pair_scores: (B, N-1, T, T): pair_scores[b, j, a, c] is tag a at position j followed by tag c at j+1.
             Entries from the length on never matter, NaN included.
-        lengths: (B,) positions of each sentence, 1..N; all N if None.
+        lengths: (B,) positions of each sentence, 1..N; defaults to N.
 
     Raises:
-        ValueError: scores or lengths are not of the stated shape, type or range.
+        ValueError: scores or lengths have the wrong shape, type or range.
     """
 
     LABEL_AXES: ClassVar[tuple[int, ...]] = (-2, -1)
@@ -51,16 +51,16 @@ class LinearChainCRF(Structure[Tensor]):
         return self.lengths - 1
 
     def group_view(self, x: Tensor) -> Tensor:
-        """Bring (B, N-1, T, T) to (B, N-1, T * T)."""
+        """Rearrange (B, N-1, T, T) to (B, N-1, T * T)."""
         return x.flatten(2)
 
     def part_view(self, x: Tensor) -> Tensor:
-        """Bring (B, N-1, T * T) to (B, N-1, T, T)."""
+        """Rearrange (B, N-1, T * T) to (B, N-1, T, T)."""
         tag_count = math.isqrt(x.shape[2])
         return x.reshape(*x.shape[:2], tag_count, tag_count)
 
     def candidates(self, best: Tensor) -> Tensor:
-        """Return (B, N-1) previous tag * T + next tag, -1 in padding and where either tag is negative."""
+        """Return (B, N-1) previous tag * T + next tag, -1 in padding and if either tag is negative."""
         tag_count = self.scores.shape[3]
         check_below(best, tag_count, "tags")
         before, after = best[:, :-1], best[:, 1:]
@@ -68,7 +68,7 @@ class LinearChainCRF(Structure[Tensor]):
         return (before.long() * tag_count + after).masked_fill(absent, -1)
 
     def best_from_candidates(self, candidates: Tensor) -> Tensor:
-        """Return tags, (..., B, N); the tag of a sentence of one position, which no pair tells, is 0."""
+        """Return tags, (..., B, N); a sentence of one position, which has no pair, gets tag 0."""
         tag_count = self.scores.shape[3]
         absent = candidates < 0
         before = (candidates // tag_count).masked_fill(absent, -1)
@@ -78,59 +78,67 @@ class LinearChainCRF(Structure[Tensor]):
         return torch.cat([first.masked_fill(alone, 0), after], -1)
 
     def contains(self, best: Tensor) -> Tensor:
-        """Say (bool, (B,)) which have a tag at every position."""
+        """Return (bool, (B,)) which sequences have a tag at every position."""
         return (((best >= 0) & (best < self.scores.shape[3])) | ~self._inside()).all(1)
 
     def best(self) -> Tensor:
-        """Return the tags of the best sequences, (B, N); of equal ones that with lower tags at its end."""
+        """Return the tags of the best sequences, (B, N); ties go to lower tags, from the last position on."""
         return self.topk(1)[0]
 
     def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw k sequences of each sentence: sums run forwards, tags are drawn backwards; (k, B, N)."""
+        """Draw k sequences of each sentence, (k, B, N): forward filtering, backward sampling."""
         check_at_least_one(k)
         wide = self._wide()
-        ahead = wide._forward()
+        alpha = wide._forward()
         sentences = torch.arange(len(self.lengths), device=self.lengths.device)
-        tag = draw(ahead[-1].expand(k, -1, -1), generator)
+        # p(y_n = c) is proportional to exp(alpha_n[c]): (k, B)
+        tag = draw(alpha[-1].expand(k, -1, -1), generator)
         tags = [tag]
         for j in reversed(range(self.scores.shape[1])):
-            drawn = draw(ahead[j] + wide.scores[sentences, j, :, tag], generator)
+            # p(y_j = a | y_{j+1} = c) is proportional to exp(alpha_j[a] + score_j[a, c]): (k, B)
+            drawn = draw(alpha[j] + wide.scores[sentences, j, :, tag], generator)
+            # Beyond the end of a sentence the tag of its last position is carried along.
             tag = torch.where(self.lengths > j + 1, drawn, tag)
             tags.append(tag)
         empty = (wide._log_partition() == NEGATIVE_INFINITY).unsqueeze(1)
         return torch.stack(tags[::-1], 2).masked_fill(empty | ~self._inside(), -1)
 
     def topk(self, k: int) -> Tensor:
-        """Return the k best sequences of each sentence, best first; (k, B, N), -1 where there are fewer.
+        """Return the k best sequences of each sentence, best first: (k, B, N), -1 beyond their number.
 
-        The Viterbi recurrence, with the k best ways to every tag.
+        The Viterbi algorithm with the k best paths to every tag.
         """
         check_at_least_one(k)
         pairs, tag_count = self._wide()._pairs(), self.scores.shape[3]
-        values = self._start().unsqueeze(1).repeat(1, k, 1)
+        # values[r, c] is the score of the r-th best path that ends in tag c; at the first position there is
+        # one path per tag, with score 0: (B, k, T)
+        values = self._first().unsqueeze(1).repeat(1, k, 1)
         values[:, 1:] = NEGATIVE_INFINITY
-        pointers = []  # (B, k, T): rank * T + tag at the position before, for the rank-th best way to a tag
+        pointers = []  # (B, k, T) each: rank * T + tag of the previous position on the r-th best path to c
         for j, pair in enumerate(pairs):
-            ways = (values.unsqueeze(3) + pair.unsqueeze(1)).flatten(1, 2)
-            best, pointer = _best_of(ways, k)
+            # paths[r * T + a, c] = values[r, a] + score_j[a, c]: (B, k * T, T)
+            paths = (values.unsqueeze(3) + pair.unsqueeze(1)).flatten(1, 2)
+            # The k best over (r, a), for each c: (B, k, T)
+            best, pointer = _best_of(paths, k)
             values = torch.where((self.lengths > j + 1)[:, None, None], best, values)
             pointers.append(pointer)
-        totals, place = _best_of(values.flatten(1), k)
-        tags = [place % tag_count]
+        # The k best over (r, c) at the last position, as r * T + c: (B, k)
+        totals, state = _best_of(values.flatten(1), k)
+        tags = [state % tag_count]
         for j, pointer in reversed(list(enumerate(pointers))):
-            earlier = pointer.flatten(1).gather(1, place)
-            place = torch.where((self.lengths > j + 1).unsqueeze(1), earlier, place)
-            tags.append(place % tag_count)
+            previous = pointer.flatten(1).gather(1, state)
+            state = torch.where((self.lengths > j + 1).unsqueeze(1), previous, state)
+            tags.append(state % tag_count)
         absent = (totals == NEGATIVE_INFINITY).unsqueeze(2) | ~self._inside().unsqueeze(1)
         return torch.stack(tags[::-1], 2).masked_fill(absent, -1).transpose(0, 1)
 
     @classmethod
     def majority(cls, tags: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the tag with the most votes at every position; where votes tie, that of the earliest source.
+        """Return the tag with the most votes at every position; ties go to the earliest source.
 
         Args:
-            tags: (S, B, N) of S sources; -1 casts no vote. Where there is no vote at all the tag is 0.
-            lengths: (B,) positions of each sentence; all N if None.
+            tags: (S, B, N) of S sources; -1 is an abstention. Without any vote the tag is 0.
+            lengths: (B,) positions of each sentence; defaults to N.
 
         Returns:
             (B, N), -1 in padding.
@@ -151,23 +159,29 @@ class LinearChainCRF(Structure[Tensor]):
 
     @classmethod
     def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
-        """Let several sources' tags vote; see `majority`."""
+        """Return the majority vote of several sources' tags; see `majority`."""
         return cls.majority(torch.stack(list(best)), lengths, **options)
 
     def _log_partition(self) -> Tensor:
-        nothing = self.scores[:, :0].sum()  # keeps the result differentiable where no sentence has a pair
-        return logsumexp(self._forward()[-1], 1) + nothing
+        zero = self.scores[:, :0].sum()  # keeps the result differentiable if no sentence has a pair
+        # log Z = logsumexp_c alpha_n[c]: (B,)
+        return logsumexp(self._forward()[-1], 1) + zero
 
     def _forward(self) -> list[Tensor]:
-        """Return N tensors (B, T): log sums over what precedes each tag; beyond the end the last repeats."""
-        sums = [self._start()]
-        for j, pair in enumerate(self._pairs()):
-            longer = logsumexp(sums[-1].unsqueeze(2) + pair, 1)
-            sums.append(torch.where((self.lengths > j + 1).unsqueeze(1), longer, sums[-1]))
-        return sums
+        """Return the forward variables alpha_j, N tensors (B, T); beyond a sentence's end the last repeats.
 
-    def _start(self) -> Tensor:
-        """Return (B, T) zeros in the working precision."""
+        alpha_j[c] is the log of the sum of exp(score) over all sequences of the positions up to j that end in
+        tag c.
+        """
+        alpha = [self._first()]
+        for j, pair in enumerate(self._pairs()):
+            # alpha_{j+1}[c] = logsumexp_a (alpha_j[a] + score_j[a, c]): (B, T, T) summed over a to (B, T)
+            longer = logsumexp(alpha[-1].unsqueeze(2) + pair, 1)
+            alpha.append(torch.where((self.lengths > j + 1).unsqueeze(1), longer, alpha[-1]))
+        return alpha
+
+    def _first(self) -> Tensor:
+        """Return alpha of the first position, where no pair has been scored: (B, T) zeros."""
         batch, _, tag_count, _ = self.scores.shape
         return self.scores.new_zeros(batch, tag_count, dtype=working_dtype(self.scores.device))
 
@@ -183,7 +197,7 @@ class LinearChainCRF(Structure[Tensor]):
 
 
 def _best_of(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest along axis 1, largest first, and their indices; the lower index first if equal."""
+    """Return the k largest along axis 1 in descending order, and their indices; ties go to lower indices."""
     if k == 1:
         return values.max(1, keepdim=True)
     values, indices = values.sort(dim=1, descending=True, stable=True)

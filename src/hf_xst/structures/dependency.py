@@ -1,4 +1,4 @@
-"""Distributions over labelled dependency trees, projective or not, with one root or several."""
+"""Distributions over labelled dependency trees: projective or not, with one or several root words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hf_xst.structures.spanning import best_heads
 from hf_xst.structures.voting import is_tree, vote
 
 Tree = tuple[Tensor, Tensor]
-"""Heads and labels, each (B, N): head and label of every word, -1 in padding; head 0 is the root symbol."""
+"""Head and label of every word, (B, N) each; head 0 is the root symbol, -1 is padding."""
 
 
 class DependencyTreeCRF(Structure[Tree]):
@@ -28,12 +28,12 @@ class DependencyTreeCRF(Structure[Tree]):
     Args:
         scores: (B, N+1, N+1, L): scores[b, h, d, l] is the arc from head h to dependent d with label l.
             Entries with d = 0, h = d or beyond the length never matter, NaN included.
-        lengths: (B,) words of each sentence, 1..N; all N if None.
-        single_root: whether exactly one word hangs from the root symbol.
-        projective: whether arcs must not cross.
+        lengths: (B,) words of each sentence, 1..N; defaults to N.
+        single_root: whether exactly one word is attached to the root symbol.
+        projective: whether crossing arcs are excluded.
 
     Raises:
-        ValueError: scores or lengths are not of the stated shape, type or range.
+        ValueError: scores or lengths have the wrong shape, type or range.
     """
 
     LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
@@ -58,12 +58,12 @@ class DependencyTreeCRF(Structure[Tree]):
 
     @property
     def options(self) -> Mapping[str, bool]:
-        """The keyword options that this object was made with."""
+        """The keyword options of this object's space."""
         return {"single_root": self.single_root, "projective": self.projective}
 
     @property
     def valid_parts(self) -> Tensor:
-        """Bool (B, N+1, N+1, L): arcs between different nodes of the sentence, not into the root."""
+        """Bool (B, N+1, N+1, L): arcs between different nodes of the sentence, except into the root."""
         return self._valid_arcs().unsqueeze(3).expand(self.scores.shape)
 
     @property
@@ -72,17 +72,17 @@ class DependencyTreeCRF(Structure[Tree]):
         return self.lengths
 
     def group_view(self, x: Tensor) -> Tensor:
-        """Bring (B, N+1, N+1, L) to (B, N, (N+1) * L)."""
+        """Rearrange (B, N+1, N+1, L) to (B, N, (N+1) * L)."""
         return x[:, :, 1:].transpose(1, 2).flatten(2)
 
     def part_view(self, x: Tensor) -> Tensor:
-        """Bring (B, N, (N+1) * L) to (B, N+1, N+1, L), with 0 or false where d = 0."""
+        """Rearrange (B, N, (N+1) * L) to (B, N+1, N+1, L), with 0 or false where d = 0."""
         batch, words, candidates = x.shape
         arcs = x.reshape(batch, words, words + 1, candidates // (words + 1)).transpose(1, 2)
         return torch.cat([torch.zeros_like(arcs[:, :, :1]), arcs], 2)
 
     def candidates(self, best: Tree) -> Tensor:
-        """Return (B, N) head * L + label, -1 in padding and where head or label is negative."""
+        """Return (B, N) head * L + label, -1 in padding and if head or label is negative."""
         heads, labels = best
         count = self.scores.shape[3]
         check_below(heads, self.scores.shape[1], "heads")
@@ -97,13 +97,14 @@ class DependencyTreeCRF(Structure[Tree]):
         return (candidates // count).masked_fill(absent, -1), (candidates % count).masked_fill(absent, -1)
 
     def contains(self, best: Tree) -> Tensor:
-        """Say (bool, (B,)) which are trees of this space over all words, each with a label."""
+        """Return (bool, (B,)) which are trees of this space over all words, with a label for each arc."""
         heads, labels = best
         labelled = (((labels >= 0) & (labels < self.scores.shape[3])) | ~self._inside()).all(1)
         return labelled & is_tree(heads, self.lengths, **self.options)
 
     def best(self) -> Tree:
-        """Return the heads and labels of the best trees; of equal heads or labels the lower comes first."""
+        """Return the heads and labels of the best trees; ties go to lower heads and lower labels."""
+        # Each arc takes its best label, so the best labelled tree is the best tree over max_l: (B, N+1, N+1)
         strongest = self._masked(self.scores.detach().amax(3).to(working_dtype(self.scores.device)))
         if self.projective:
             heads = best_projective_heads(strongest, self.lengths, self.single_root)
@@ -111,22 +112,23 @@ class DependencyTreeCRF(Structure[Tree]):
             arcs = self._with_idle_padding(strongest).double().cpu().numpy()
             heads = torch.from_numpy(best_heads(arcs, self.single_root)).to(strongest.device)
         heads = heads.masked_fill(~self._inside(), -1)
-        return heads, _of_arcs(self.scores.detach(), heads).argmax(2).masked_fill(heads < 0, -1)
+        return heads, _at_arcs(self.scores.detach(), heads).argmax(2).masked_fill(heads < 0, -1)
 
     def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tree:
-        """Draw k trees of each sentence: heads first, with the labels summed out, then each arc's label."""
+        """Draw k trees of each sentence: first heads, with the labels summed out, then each arc's label."""
         check_at_least_one(k)
         wide = self._wide()
         unlabelled = self.with_scores(wide._log_arcs().unsqueeze(3))
         heads, _ = Structure.sample(unlabelled, k, generator=generator)
-        return heads, draw(_of_arcs(wide.scores, heads), generator).masked_fill(heads < 0, -1)
+        return heads, draw(_at_arcs(wide.scores, heads), generator).masked_fill(heads < 0, -1)
 
     def topk(self, k: int) -> Tree:
-        """Return the k best trees of each sentence, best first, out of the k best labels of each arc."""
+        """Return the k best trees of each sentence, best first."""
         check_at_least_one(k)
+        # The k best trees contain only the k best labels of each arc: (B, N+1, N+1, k)
         ranked = self.scores.detach().sort(dim=3, descending=True, stable=True)
         heads, ranks = Structure.topk(self.with_scores(ranked.values[..., :k]), k)
-        labels = _of_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
+        labels = _at_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
         return heads, labels.masked_fill(heads < 0, -1)
 
     @classmethod
@@ -141,14 +143,14 @@ class DependencyTreeCRF(Structure[Tree]):
     ) -> Tree:
         """Return the tree with the most votes, counted per labelled arc.
 
-        Where votes tie, the first source whose own tree is optimal wins, else earlier sources' arcs do.
+        If votes tie, the first source whose tree is among the winners wins, else arcs of earlier sources do.
 
         Args:
-            heads: (S, B, N) of S sources, each as by `best()`; -1 casts no vote.
+            heads: (S, B, N) of S sources, each in the form of `best()`; -1 is an abstention.
             labels: (S, B, N), likewise.
-            lengths: (B,) words of each sentence; all N if None.
-            single_root: whether exactly one word hangs from the root symbol.
-            projective: whether arcs must not cross.
+            lengths: (B,) words of each sentence; defaults to N.
+            single_root: whether exactly one word is attached to the root symbol.
+            projective: whether crossing arcs are excluded.
 
         Raises:
             ValueError: the shapes differ or are not (S, B, N) with at least one source.
@@ -164,7 +166,7 @@ class DependencyTreeCRF(Structure[Tree]):
 
     @classmethod
     def majority_of(cls, best: Sequence[Tree], lengths: Tensor | None = None, **options: bool) -> Tree:
-        """Let several sources' trees vote; see `majority`."""
+        """Return the majority vote of several sources' trees; see `majority`."""
         heads = torch.stack([heads for heads, _ in best])
         return cls.majority(heads, torch.stack([labels for _, labels in best]), lengths, **options)
 
@@ -175,7 +177,7 @@ class DependencyTreeCRF(Structure[Tree]):
         return tree_log_partition(self._with_idle_padding(arcs), self.single_root)
 
     def _log_arcs(self) -> Tensor:
-        """Return (B, N+1, N+1) log weights of arcs with their labels summed out."""
+        """Return the log weights of unlabelled arcs, log sum_l exp(scores[h, d, l]): (B, N+1, N+1)."""
         return wide_logsumexp(self.scores, self._valid_arcs())
 
     def _inside(self) -> Tensor:
@@ -192,14 +194,14 @@ class DependencyTreeCRF(Structure[Tree]):
         return arcs.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
 
     def _with_idle_padding(self, arcs: Tensor) -> Tensor:
-        """Hang the words beyond each end from word 1, so that every sentence is a tree over N words."""
+        """Attach the words beyond each end to word 1 with score 0, so that every sentence has N words."""
         first_word = torch.arange(arcs.shape[1], device=arcs.device) == 1
         beyond = torch.nn.functional.pad(~self._inside(), (1, 0))
         return arcs.masked_fill(first_word[:, None] & beyond[:, None, :], 0)
 
 
-def _of_arcs(x: Tensor, heads: Tensor) -> Tensor:
-    """Return (..., B, N, L): what x (B, N+1, N+1, L) holds for the arc from each head (-1 counts as 0)."""
+def _at_arcs(x: Tensor, heads: Tensor) -> Tensor:
+    """Return (..., B, N, L), the entries x[b, heads[b, d], d] of x (B, N+1, N+1, L); head -1 reads 0."""
     sentences = torch.arange(x.shape[0], device=x.device).unsqueeze(1)
     dependents = torch.arange(1, x.shape[2], device=x.device)
     return x[sentences, heads.clamp(min=0), dependents]

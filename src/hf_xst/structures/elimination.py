@@ -1,24 +1,33 @@
-"""The sum over all non-projective trees, without a subtraction.
+"""Sums over all non-projective trees, without a subtraction.
 
-Words are eliminated one after the other, last word first, as states are eliminated from a Markov chain by
-Grassmann, Taksar and Heyman (1985): a path h -> k -> d through the eliminated word k becomes part of the arc
-h -> d. By the Markov-chain tree theorem the product of the pivots (what reaches k from the words left) is the
-sum over all trees. Everything is a sum, product or quotient of positive numbers, so it keeps its relative
-accuracy, where a determinant cancels. It is done on plain numbers first, and on logarithms, which fit every
-scale, for the sentences in which a product comes near the smallest float.
+Elimination. Words are eliminated one by one, last word first, as states are eliminated from a Markov chain by
+Grassmann, Taksar and Heyman (1985). With w(h, d) the weight of the arc h -> d and h, d over the root and the
+words that are left, eliminating the word k
 
-One root. Give every root arc a factor e: the trees with one root are the terms of first order in e. Sums,
-products and quotients of positive numbers are to leading order those of their leading terms, so only leading
-terms are kept. A word with a head among the words left has a pivot of order 0, without its root arc. A word
-without one must be the root: its pivot is its root arc, of order 1; from there on the arcs that the root
-inherits are of order 0, and all other root arcs are of too high an order to count. `rooted` says for each
-sentence that this has happened; with several roots allowed it is true from the start.
+    pivot_k    = sum_h w(h, k)
+    share_k(h) = w(h, k) / pivot_k
+    w(h, d)   += share_k(h) * w(k, d)            the paths h -> k -> d become part of the arc h -> d
 
-Marginals. Walk from a word to its head, to that one's head, and so on. The probability of the arc h -> d is
-in proportion to its weight times the probability that the walk from h escapes to the root without meeting d
-(the last exit from d in Wilson's algorithm, 1996). The escapes from an eliminated word follow from those of
-the words left, provided that d is among these; so the words are split in halves and each half is eliminated
-once, recursively: O(n^3) in all. An arc that is in no tree gets exactly 0.
+gives Z = prod_k pivot_k, the sum over all trees (Markov chain tree theorem). All terms are sums, products and
+quotients of non-negative numbers, so Z keeps its relative accuracy, where a determinant suffers from
+cancellation. The computation runs on plain numbers first and is repeated on logarithms, which do not
+underflow, for sentences with a product close to the smallest float.
+
+Single root. Multiply every root arc by a factor e: trees with one root arc are the terms of first order in e.
+The leading term of a sum, product or quotient of non-negative numbers is that of their leading terms, so
+only these are computed. A word with a head among the words left has a pivot of order 0, which excludes its
+root arc. A word without one must be the root word: its pivot is its root arc, of order 1; from then on the
+arcs that the root inherits are of order 0, and all other root arcs are of higher order and vanish. `rooted`
+is true for a sentence once this has happened; if several roots are allowed, it is true from the start.
+
+Marginals. Walk from a word to a head, drawn in proportion to the weights, to a head of that, and so on. With
+escape_d(h) the probability that the walk from h reaches the root without visiting d, and escape_d(root) = 1:
+
+    p(h -> d)   = w(h, d) * escape_d(h) / sum_h' w(h', d) * escape_d(h')          (Wilson 1996)
+    escape_d(k) = share_k(root) + sum_h share_k(h) * escape_d(h)                  d, h left after k
+
+The second line requires that d is not eliminated before k, so the words are split in halves and each half is
+eliminated once, recursively, for the other half: O(n^3) in all. An arc that is in no tree gets exactly 0.
 """
 
 from __future__ import annotations
@@ -38,18 +47,20 @@ Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, Tensor]]
 
 
 class _Step(NamedTuple):
-    """One eliminated word: (B, k) shares of its heads in what reaches it, (B,) its sentence rooted by now."""
+    """One eliminated word k."""
 
-    shares: Tensor
-    rooted: Tensor
+    shares: Tensor  # (B, k) share_k(h)
+    rooted: Tensor  # bool (B,) `rooted` after the step
 
 
 class _Eliminated(NamedTuple):
+    """The result of an elimination."""
+
     weights: Tensor  # (B, kept+1, kept+1) weights among the root and the words that are left
     rooted: Tensor  # bool (B,)
-    log_pivots: Tensor  # (B,) the logarithm of their product
+    log_pivots: Tensor  # (B,) log of the product of all pivots
     steps: list[_Step]
-    safe: Tensor  # bool (B,) no product was lost
+    safe: Tensor  # bool (B,) no product underflowed
 
 
 def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) -> _Eliminated:
@@ -58,65 +69,79 @@ def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) 
     Args:
         weights: (B, m+1, m+1) weights, head first; index 0 is the root. Overwritten.
         rooted: bool (B,).
-        kept: how many words stay.
-        numbers: how the weights are kept.
+        kept: number of words to keep.
+        numbers: representation of the weights.
     """
     log_pivots = weights.new_zeros(weights.shape[0])
     safe, limit = torch.ones_like(rooted), smallest_safe(weights.dtype)
     steps = []
     for k in range(weights.shape[1] - 1, kept, -1):
-        into, out_of = weights[:, :k, k], weights[:, k, :k]
-        from_words = numbers.sum(into[:, 1:], 1)
+        into, out_of = weights[:, :k, k], weights[:, k, :k]  # w(h, k) and w(k, d): (B, k) each
+        from_words = numbers.sum(into[:, 1:], 1)  # (B,)
+        # Without a head among the words left, k must be the root word (unless there is one already).
         is_root = ~rooted & (from_words == numbers.zero)
         rooted = rooted | is_root
+        # pivot_k = sum_h w(h, k), where the root arc counts only once the sentence is rooted: (B,)
         pivot = numbers.add(from_words, into[:, 0].masked_fill(~rooted, numbers.zero))
+        # share_k(h) = w(h, k) / pivot_k: (B, k)
         shares = numbers.divide(into, pivot.unsqueeze(1))
         safe &= numbers.least(shares) * numbers.least(out_of) >= limit
         left = weights[:, :k, :k]
+        # If k is the root word, all other root arcs vanish; the root inherits k's arcs in the next line.
         left[:, 0].masked_fill_(is_root.unsqueeze(1), numbers.zero)
+        # w(h, d) += share_k(h) * w(k, d): (B, k, k)
         numbers.add_outer(left, shares, out_of)
+        # log Z = sum_k log pivot_k: (B,)
         log_pivots += numbers.log(pivot)
         steps.append(_Step(shares, rooted))
     return _Eliminated(weights[:, : kept + 1, : kept + 1], rooted, log_pivots, steps, safe)
 
 
 def _with_idle_word(weights: Tensor, numbers: Arithmetic) -> Tensor:
-    """Append a word that hangs from word 1 with weight 1 and heads nothing: no sum changes."""
+    """Append a word with one possible head, word 1, and no dependents: no sum changes."""
     wider = torch.nn.functional.pad(weights, (0, 1, 0, 1), value=numbers.zero)
     wider[:, 1, -1] = numbers.one
     return wider
 
 
 class _Escapes(NamedTuple):
-    """How probably the walk from a word reaches the root before it meets another word."""
+    """Escape probabilities of all pairs of words."""
 
-    chances: Tensor  # (B, m, m): entry [d, h] is for the walk from h that must not meet d
-    rooted: Tensor  # bool (B, m): whether the sentence was rooted by the time that d alone was left
-    safe: Tensor  # bool (B,): no product was lost
+    chances: Tensor  # (B, m, m): entry [d, h] is escape_d(h)
+    rooted: Tensor  # bool (B, m): whether the sentence was rooted when only d was left
+    safe: Tensor  # bool (B,): no product underflowed
 
 
 def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
-    """Find all escapes; arguments as for `_eliminate`, but the weights stay."""
+    """Return all escape probabilities; arguments as for `_eliminate`, but the weights are not changed."""
     m = weights.shape[1] - 1
-    if m == 1:
+    if m == 1:  # the walk from d to d: escape_d(d) = 0
         nowhere = torch.full_like(weights[:, 1:, 1:], numbers.zero)
         return _Escapes(nowhere, rooted.unsqueeze(1), torch.ones_like(rooted))
-    if m % 2:
+    if m % 2:  # the halves must be of equal size
         chances, rooted_at_last, safe = _escapes(_with_idle_word(weights, numbers), rooted, numbers)
         return _Escapes(chances[:, :m, :m], rooted_at_last[:, :m], safe)
+    # As twice as many sentences, words in order and reversed: the first keep the first half of the words, the
+    # second the second half: (2B, m+1, m+1), then (2B, m/2+1, m/2+1)
     backwards = torch.tensor([0, *range(m, 0, -1)], device=weights.device)
     both = torch.cat([weights, weights[:, backwards[:, None], backwards]])
     left = _eliminate(both, rooted.repeat(2), m // 2, numbers)
+    # escape_d(h) for d and h among the words left: (2B, m/2, m/2)
     chances, rooted_at_last, safe = _escapes(left.weights, left.rooted, numbers)
     safe, limit, least = safe & left.safe, smallest_safe(weights.dtype), numbers.least(chances)
+    # The eliminated words k in the order of their indices, m/2+1 .. m, each from the words before it.
     for shares, rooted_here in reversed(left.steps):
         safe &= least * numbers.least(shares) >= limit
+        # sum_h share_k(h) * escape_d(h): (2B, m/2)
         from_words = numbers.weigh(chances, shares[:, 1:])
+        # share_k(root); of higher order, so 0, if the sentence became rooted only after k: (2B, m/2)
         too_early = rooted_at_last & ~rooted_here.unsqueeze(1)
         from_root = shares[:, :1].expand_as(from_words).masked_fill(too_early, numbers.zero)
-        own = numbers.add(from_words, from_root)
-        least = torch.minimum(least, numbers.least(own))
-        chances = torch.cat([chances, own.unsqueeze(2)], 2)
+        # escape_d(k) for all d, appended as a column: (2B, m/2, k)
+        escape = numbers.add(from_words, from_root)
+        least = torch.minimum(least, numbers.least(escape))
+        chances = torch.cat([chances, escape.unsqueeze(2)], 2)
+    # Reverse the second half back, and stack the rows d: (B, m, m)
     first, second = chances.chunk(2)
     first_rooted, second_rooted = rooted_at_last.chunk(2)
     return _Escapes(
@@ -127,39 +152,42 @@ def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
 
 
 def _log_pivots(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
-    """Return (B,) the logarithm of the product of all pivots, and where it is safe."""
+    """Return (B,) the log of the product of all pivots, and bool (B,) whether it is accurate."""
     eliminated = _eliminate(numbers.from_logs(logs), rooted, 0, numbers)
     return eliminated.log_pivots, eliminated.safe
 
 
 def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
-    """Return (B, N+1, N+1) the probability of every arc, 0 where d = 0, and where they are safe."""
+    """Return (B, N+1, N+1) arc probabilities, 0 where d = 0, and bool (B,) whether they are accurate."""
     weights = numbers.from_logs(logs)
     escapes = _escapes(weights, rooted, numbers)
+    # A root arc to d is of higher order, so 0, if the sentence was rooted before only d was left: (B, 1, N)
     too_early = escapes.rooted & ~rooted.unsqueeze(1)
     from_root = weights[:, :1, 1:].masked_fill(too_early.unsqueeze(1), numbers.zero)
     chances = escapes.chances.transpose(1, 2)
+    # w(h, d) * escape_d(h), with escape_d(root) = 1: (B, N+1, N)
     joint = torch.cat([from_root, numbers.multiply(weights[:, 1:, 1:], chances)], 1)
+    # p(h -> d), normalised over h: (B, N+1, N)
     shares = numbers.divide(joint, numbers.sum(joint, 1).unsqueeze(1))
     kept = numbers.least(weights) * numbers.least(chances) >= smallest_safe(logs.dtype)
     return torch.nn.functional.pad(numbers.plain(shares), (1, 0)), escapes.safe & kept
 
 
 def _fast_where_safe(compute: Compute, logs: Tensor, single_root: bool) -> Tensor:
-    """Compute on plain numbers, and again on logarithms for the sentences whose numbers got too small."""
+    """Compute on plain numbers, and again on logarithms for sentences whose numbers got too small."""
     rooted = torch.full(logs.shape[:1], not single_root, device=logs.device)
-    found, safe = compute(logs, rooted, PLAIN_NUMBERS)
+    result, safe = compute(logs, rooted, PLAIN_NUMBERS)
     too_small = (logs > NEGATIVE_INFINITY) & (logs < math.log(smallest_safe(logs.dtype)))
     again = ~safe | too_small.flatten(1).any(1)
     if bool(again.any()):
-        found[again] = compute(logs[again], rooted[again], LOGARITHMS)[0]
-    return found
+        result[again] = compute(logs[again], rooted[again], LOGARITHMS)[0]
+    return result
 
 
 def tree_marginals(arcs: Tensor, single_root: bool) -> Tensor:
-    """Return the probability of every arc, column by column; arguments as for `tree_log_partition`.
+    """Return the probability of every arc; arguments as for `tree_log_partition`.
 
-    Columns of a sentence that has no tree at all hold no meaningful numbers.
+    Entries of a sentence without any tree are meaningless.
 
     Returns:
         (B, N+1, N+1), 0 where d = 0.
@@ -172,7 +200,8 @@ class _TreeLogPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: FunctionCtx, arcs: Tensor, single_root: bool) -> Tensor:
-        # Gaps between columns would cost digits: each dependent's best head scores 0 inside.
+        # log Z(arcs) = log Z(arcs - shifts) + sum of shifts: scaled so that each word's best head scores 0,
+        # which keeps digits if words differ in scale.
         shifts = zero_if_infinite(arcs.amax(1))
         weights = arcs - shifts.unsqueeze(1)
         log_pivots = _fast_where_safe(_log_pivots, weights, single_root)
@@ -189,15 +218,15 @@ class _TreeLogPartition(torch.autograd.Function):
 
 
 def tree_log_partition(arcs: Tensor, single_root: bool) -> Tensor:
-    """Return the log of the sum over all trees of the product of their arcs' weights. Once differentiable.
+    """Return the log of the sum over all trees of the product of their arcs' weights; once differentiable.
 
     Args:
         arcs: (B, N+1, N+1) log weights in the working precision, head first, index 0 the root; -inf where
-            h = d, where d = 0 and for every arc that is not allowed. Words beyond a sentence's end hang from
-            word 1 with weight 1 (log weight 0) and head nothing.
+            h = d, where d = 0 and for every excluded arc. Words beyond a sentence's end are attached to
+            word 1 with log weight 0 and have no dependents.
         single_root: whether trees have exactly one root arc.
 
     Returns:
-        (B,), -inf where there is no tree; its gradient is finite there, but means nothing.
+        (B,), -inf if there is no tree; its gradient is then finite, but meaningless.
     """
     return _TreeLogPartition.apply(arcs, single_root)  # type: ignore[no-any-return, no-untyped-call]

@@ -1,10 +1,17 @@
-"""Sums and maxima over projective trees (Eisner 1996), all spans of one width at a time.
+"""Sums and maxima over projective trees (Eisner 1996), for all spans of one width at a time.
 
-A complete span has its head at one end, with all of the head's descendants up to the other end; an incomplete
-one is an arc between its ends. Spans are kept in tables by their left end, and in others by their right end,
-with the width as the last axis, so that all ways to split all spans of one width are two slices. The same
-recurrences give the sum and the maximum; the gradient of the maximum by an arc's score is 1 where the arc is
-in the best tree, else 0.
+A complete span [i, j] contains its head at one end and all descendants of the head up to the other end; an
+incomplete span is an arc between its ends with everything below it. With s(h, d) the log weight of an arc and
+"sum" either logsumexp or max, for i < j:
+
+    incomplete:  I_right(i, j) = s(i, j) + sum_k [C_right(i, k) + C_left(k+1, j)]     i <= k < j
+                 I_left(i, j)  = s(j, i) + sum_k [C_right(i, k) + C_left(k+1, j)]     i <= k < j
+    complete:    C_right(i, j) = sum_k [I_right(i, k) + C_right(k, j)]                i < k <= j
+                 C_left(i, j)  = sum_k [C_left(i, k) + I_left(k, j)]                  i <= k < j
+
+with C(i, i) = 0. The total of the words 1..n is C_right(0, n). Spans are tabulated by their left end and by
+their right end, with the width as the last axis, so that all splits of all spans of one width are two slices.
+The gradient of the maximum with respect to an arc's score is 1 if the arc is in the best tree, else 0.
 """
 
 from __future__ import annotations
@@ -24,14 +31,14 @@ def _maximum(x: Tensor, dim: int) -> Tensor:
 
 
 class _Table:
-    """Spans of all widths so far, found by either end; entries of spans beyond the ends are never read."""
+    """Values of all spans up to the present width, by either end; entries out of range are never read."""
 
     def __init__(self, first: Tensor) -> None:
         self.by_left = first.unsqueeze(2)  # (B, M, widths): [i, w] spans i to i+w
         self.by_right = first.unsqueeze(2)  # (B, M, widths): [j, w] spans j-w to j
 
     def append(self, spans: Tensor) -> None:
-        """Add the (B, M-w) spans of the next width w, in the order of their left ends."""
+        """Append the (B, M-w) spans of the next width w, in the order of their left ends."""
         missing = self.by_left.shape[1] - spans.shape[1]
         left = torch.nn.functional.pad(spans, (0, missing)).unsqueeze(2)
         right = torch.nn.functional.pad(spans, (missing, 0)).unsqueeze(2)
@@ -40,30 +47,34 @@ class _Table:
 
 
 def _splits(left: Tensor, right: Tensor, width: int) -> Tensor:
-    """Join spans that start at i with spans that end at i + width, in all ways: (B, M-width, ways)."""
+    """Add spans that start at i to spans that end at i + width, for all splits: (B, M-width, splits)."""
     count = left.shape[1] - width
     return left[:, :count] + right[:, width:].flip(2)
 
 
 def _chart(arcs: Tensor, single_root: bool, reduce: Reduction) -> Tensor:
-    """Return (B, N): for each n, the sum (or maximum) over the trees of the words 1 to n."""
+    """Return (B, N), the sum (or maximum) over the trees of the words 1..n for each n; M = N+1 nodes."""
     batch, nodes, _ = arcs.shape
     point = arcs.new_zeros(batch, nodes)
-    rightward, leftward = _Table(point), _Table(point)  # complete spans, headed by their left, right end
-    to_right, to_left = _Table(point), _Table(point)  # incomplete spans
-    barred = arcs.new_full((batch, 1), NEGATIVE_INFINITY)
+    complete_right, complete_left = _Table(point), _Table(point)
+    incomplete_right, incomplete_left = _Table(point), _Table(point)
+    impossible = arcs.new_full((batch, 1), NEGATIVE_INFINITY)
     totals = []
     for width in range(1, nodes):
-        inner = reduce(_splits(rightward.by_left, leftward.by_right, width), 2)
-        to_right.append(inner + arcs.diagonal(width, 1, 2))
-        to_left.append(inner + arcs.diagonal(-width, 1, 2))
-        right = reduce(_splits(to_right.by_left[:, :, 1:], rightward.by_right, width), 2)
-        left = reduce(_splits(leftward.by_left, to_left.by_right[:, :, 1:], width), 2)
-        totals.append(right[:, 0])
-        if single_root:  # a root that has a dependent must not take another one
-            right = torch.cat([barred, right[:, 1:]], 1)
-        rightward.append(right)
-        leftward.append(left)
+        # inner(i, j) = sum_k [C_right(i, k) + C_left(k+1, j)], j = i + width: (B, M-width)
+        inner = reduce(_splits(complete_right.by_left, complete_left.by_right, width), 2)
+        # I_right = inner + s(i, j), I_left = inner + s(j, i): (B, M-width) each
+        incomplete_right.append(inner + arcs.diagonal(width, 1, 2))
+        incomplete_left.append(inner + arcs.diagonal(-width, 1, 2))
+        # C_right = sum_k [I_right(i, k) + C_right(k, j)]: (B, M-width); width 0 is no incomplete span
+        right = reduce(_splits(incomplete_right.by_left[:, :, 1:], complete_right.by_right, width), 2)
+        # C_left = sum_k [C_left(i, k) + I_left(k, j)]: (B, M-width)
+        left = reduce(_splits(complete_left.by_left, incomplete_left.by_right[:, :, 1:], width), 2)
+        totals.append(right[:, 0])  # C_right(0, width): (B,)
+        if single_root:  # no larger span may contain C_right(0, j): it would attach another root word
+            right = torch.cat([impossible, right[:, 1:]], 1)
+        complete_right.append(right)
+        complete_left.append(left)
     return torch.stack(totals, 1)
 
 
@@ -75,19 +86,19 @@ def projective_log_partition(arcs: Tensor, lengths: Tensor, single_root: bool) -
     """Return the log of the sum over all projective trees of the product of their arcs' weights.
 
     Args:
-        arcs: (B, N+1, N+1) log weights, head first, index 0 the root; -inf for arcs that are not allowed,
-            among them those with d = 0 or h = d and all beyond a sentence's end.
+        arcs: (B, N+1, N+1) log weights, head first, index 0 the root; -inf for excluded arcs, which include
+            d = 0, h = d and everything beyond a sentence's end.
         lengths: (B,) words of each sentence.
         single_root: whether trees have exactly one root arc.
 
     Returns:
-        (B,), -inf where there is no tree.
+        (B,), -inf if there is no tree.
     """
     return _total(arcs, lengths, single_root, logsumexp)
 
 
 def best_projective_heads(arcs: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    """Return (B, N) heads of the best projective tree, -1 where there is none; arguments as above."""
+    """Return (B, N) heads of the best projective tree, -1 if there is none; arguments as above."""
     with torch.inference_mode(False), torch.enable_grad():
         leaf = arcs.clone().detach().requires_grad_()
         best = _total(leaf, lengths.clone(), single_root, _maximum)

@@ -1,8 +1,11 @@
-"""The k best for every structure, from nothing but the best one of a restricted space (Lawler 1972).
+"""K-best search and sampling for every structure, using only `best` and `marginals` of restricted spaces.
 
-The best structure is taken out of its space, and what is left is split into parts that do not overlap: part g
-holds the structures that agree with it in the groups before g and differ in g. The next best of the whole is
-the best of the best ones of all parts.
+K best (Lawler 1972): remove the best structure from its space and split the remaining space into disjoint
+regions, where region g holds the structures that agree with it in the groups before g and differ in group g.
+The next best structure is the best among the best structures of all regions.
+
+Sampling: draw the groups one after the other, each from its marginals in the space restricted to the
+candidates drawn so far.
 """
 
 from __future__ import annotations
@@ -19,90 +22,83 @@ from hf_xst.numerics import NEGATIVE_INFINITY
 if TYPE_CHECKING:
     from hf_xst.structures.base import Structure
 
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hf_xst.structures.base import Structure
-
-
-# Candidates of all parts that are searched in one batch; a score takes 8 bytes, and there are some copies.
+# Candidates of all regions that are searched in one batch, to bound memory: 8 bytes each, in several copies.
 _ENTRIES = 2**23
 
 
-class _Part(NamedTuple):
-    """A part of a sentence's space with its best structure. Parts compare by cost, then by age."""
+class _Region(NamedTuple):
+    """A region of a sentence's space with its best structure; regions compare by cost, then by age."""
 
-    cost: float  # minus the score of the best
+    cost: float  # minus the score of the best structure
     age: int
     best: Tensor  # (G,) candidates
-    decided: int  # in the groups before this one the part allows the candidates of its best only
-    banned: tuple[int, ...]  # candidates that this group does not allow
+    decided: int  # groups before this one allow only the candidates of `best`
+    banned: tuple[int, ...]  # candidates that group `decided` excludes
 
 
-class _Space(NamedTuple):
-    """A part of a sentence's space whose best structure is not known yet; see `_Part`."""
+class _Unsearched(NamedTuple):
+    """A region whose best structure is still unknown; see `_Region`."""
 
-    owner: int
-    prefix: Tensor  # (G,) of which the groups before `decided` count
+    sentence: int
+    prefix: Tensor  # (G,) candidates, of which only those of the groups before `decided` matter
     decided: int
     banned: tuple[int, ...]
 
 
 class _Partition:
-    """The parts of every sentence's space that are still to be searched."""
+    """The disjoint regions of every sentence's remaining space."""
 
     def __init__(self, structure: Structure[Any]) -> None:
         self.structure, self.valid = structure, structure.valid
         self.group_lengths: list[int] = structure.group_lengths.tolist()
-        self.queues: list[list[_Part]] = [[] for _ in self.group_lengths]
+        self.queues: list[list[_Region]] = [[] for _ in self.group_lengths]
         self.ages = count()
         _, groups, candidates = self.valid.shape
         self.at_once = max(1, _ENTRIES // max(1, groups * candidates))
-        nothing = torch.zeros(groups, dtype=torch.long, device=self.valid.device)
-        self._push([_Space(owner, nothing, 0, ()) for owner in range(len(self.queues))])
+        empty = torch.zeros(groups, dtype=torch.long, device=self.valid.device)
+        self._push([_Unsearched(sentence, empty, 0, ()) for sentence in range(len(self.queues))])
 
-    def pop(self) -> dict[int, _Part]:
-        """Take the best part of every sentence that has any left."""
+    def pop(self) -> dict[int, _Region]:
+        """Remove and return the best region of every sentence that has one left."""
         return {sentence: heapq.heappop(queue) for sentence, queue in enumerate(self.queues) if queue}
 
-    def push_rest(self, taken: dict[int, _Part]) -> None:
-        """Split each taken part, without its best structure, and push what is left of it."""
-        spaces = []
-        for owner, part in taken.items():
-            chosen = part.best.tolist()
-            for group in range(part.decided, self.group_lengths[owner]):
-                banned = part.banned if group == part.decided else ()
-                spaces.append(_Space(owner, part.best, group, (*banned, chosen[group])))
-        self._push(spaces)
+    def push_rest(self, popped: dict[int, _Region]) -> None:
+        """Split each region, without its best structure, and push the resulting regions."""
+        regions = []
+        for sentence, region in popped.items():
+            chosen = region.best.tolist()
+            for group in range(region.decided, self.group_lengths[sentence]):
+                banned = region.banned if group == region.decided else ()
+                regions.append(_Unsearched(sentence, region.best, group, (*banned, chosen[group])))
+        self._push(regions)
 
-    def _push(self, spaces: list[_Space]) -> None:
-        """Find the best of each part, some in a batch so that memory stays bounded; forget empty parts."""
-        for start in range(0, len(spaces), self.at_once):
-            batch = spaces[start : start + self.at_once]
-            owners = torch.tensor([space.owner for space in batch], device=self.valid.device)
-            allowed = self.structure.select(owners)
-            allowed = allowed.restricted_to(allowed.part_view(self._keep(batch, owners)))
+    def _push(self, regions: list[_Unsearched]) -> None:
+        """Find the best structure of each region, in batches; drop empty regions."""
+        for start in range(0, len(regions), self.at_once):
+            batch = regions[start : start + self.at_once]
+            sentences = torch.tensor([region.sentence for region in batch], device=self.valid.device)
+            allowed = self.structure.select(sentences)
+            allowed = allowed.restricted_to(allowed.part_view(self._keep(batch, sentences)))
             best = allowed.best_candidates()
             complete = (best >= 0).sum(1) == allowed.group_lengths
             scores = allowed.score_of(best).masked_fill(~complete, NEGATIVE_INFINITY).tolist()
-            for space, own, score in zip(batch, best, scores, strict=True):
+            for region, candidates, score in zip(batch, best, scores, strict=True):
                 if score > NEGATIVE_INFINITY:
-                    part = _Part(-score, next(self.ages), own, space.decided, space.banned)
-                    heapq.heappush(self.queues[space.owner], part)
+                    searched = _Region(-score, next(self.ages), candidates, region.decided, region.banned)
+                    heapq.heappush(self.queues[region.sentence], searched)
 
-    def _keep(self, batch: list[_Space], owners: Tensor) -> Tensor:
-        """Return bool (K, G, C): the candidates that each of K parts allows."""
+    def _keep(self, batch: list[_Unsearched], sentences: Tensor) -> Tensor:
+        """Return the candidates that each of K regions allows: bool (K, G, C)."""
         _, groups, candidates = self.valid.shape
-        prefix = torch.stack([space.prefix for space in batch])
-        decided = torch.tensor([space.decided for space in batch], device=self.valid.device)
+        prefix = torch.stack([region.prefix for region in batch])
+        decided = torch.tensor([region.decided for region in batch], device=self.valid.device)
         before = torch.arange(groups, device=self.valid.device) < decided.unsqueeze(1)
         same = torch.arange(candidates, device=self.valid.device) == prefix.unsqueeze(2)
-        keep = torch.where(before.unsqueeze(2), same, self.valid[owners])
+        keep = torch.where(before.unsqueeze(2), same, self.valid[sentences])
         banned = [
-            (place, space.decided, candidate)
-            for place, space in enumerate(batch)
-            for candidate in space.banned
+            (row, region.decided, candidate)
+            for row, region in enumerate(batch)
+            for candidate in region.banned
         ]
         if banned:
             keep[tuple(torch.tensor(banned, device=keep.device).T)] = False
@@ -110,35 +106,37 @@ class _Partition:
 
 
 def k_best(structure: Structure[Any], k: int) -> Tensor:
-    """Return (k, B, G) candidates of the k best structures, best first; -1 where there are fewer."""
+    """Return (k, B, G) candidates of the k best structures, best first; -1 beyond their number."""
     batch, groups, _ = structure.valid.shape
-    found = torch.full((k, batch, groups), -1, device=structure.scores.device)
+    best = torch.full((k, batch, groups), -1, device=structure.scores.device)
     partition = _Partition(structure)
     for rank in range(k):
-        taken = partition.pop()
-        for sentence, part in taken.items():
-            found[rank, sentence] = part.best
+        popped = partition.pop()
+        for sentence, region in popped.items():
+            best[rank, sentence] = region.best
         if rank + 1 < k:
-            partition.push_rest(taken)
-    return found
+            partition.push_rest(popped)
+    return best
 
 
 def draw(log_weights: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw an index of the last axis in proportion to exp(log_weights), never one of weight 0 if it can."""
-    waits = torch.empty_like(log_weights).exponential_(generator=generator)
-    return (log_weights - waits.log()).argmax(-1)
+    """Draw an index of the last axis in proportion to exp(log_weights): (...) from (..., C).
+
+    The Gumbel-max trick, in the form log_weights - log(exponential noise). An index of weight 0 is drawn only
+    if all weights are 0.
+    """
+    noise = torch.empty_like(log_weights).exponential_(generator=generator)
+    return (log_weights - noise.log()).argmax(-1)
 
 
 def sample_by_group(structure: Structure[Any], k: int, generator: torch.Generator | None) -> Tensor:
-    """Return (k, B, G) candidates of k structures of each sentence, -1 where there is none.
-
-    Each group is drawn from its marginals in the space that is left once the groups before it are fixed.
-    """
+    """Return (k, B, G) candidates of k structures of each sentence, -1 in padding and empty spaces."""
     batch = len(structure.lengths)
     space = structure.select(torch.arange(batch, device=structure.lengths.device).repeat(k))
     keep = space.valid.clone()
     chosen = torch.full(keep.shape[:2], -1, device=keep.device)
     for group in range(keep.shape[1]):
+        # p(y_g | y_1 .. y_{g-1}): (k * B, C)
         marginals = space.group_view(space.marginals())[:, group]
         possible = marginals.sum(1) > 0
         drawn = draw(marginals.log(), generator)

@@ -1,14 +1,17 @@
-"""The best non-projective tree: a maximum spanning arborescence, for a whole batch at a time.
+"""The best non-projective tree: a maximum spanning arborescence, for a batch of sentences at a time.
 
-Every word first takes its best head. Only sentences where that is no tree go on to the contraction of cycles
-(Chu and Liu 1965, Edmonds 1967): one cycle of every open sentence per round, all sentences together, without
-recursion.
+Every word first takes its best head. If the result is not a tree, cycles are contracted (Chu and Liu 1965,
+Edmonds 1967): one cycle of every unfinished sentence per round, all sentences together, without recursion. A
+cycle c of nodes v with heads pi(v) becomes one node with the weights
 
-One root. Of two trees the one with fewer roots is the better, whatever it scores; among equals the score
-decides (Stanojevic and Cohen 2021 subtract a large constant from root arcs to this end). Here no constant is
-subtracted, which would cost digits: an arc weighs an ordered pair (minus its number of root arcs, score). It
-is kept as a complex number, as NumPy orders these by the real and then by the imaginary part. The contraction
-only adds, subtracts and compares.
+    w'(h, c) = max_v [w(h, v) - w(pi(v), v)]        enter the cycle at v, which replaces the arc into v
+    w'(c, d) = max_v w(v, d)                        leave the cycle from v
+
+Single root. Trees with fewer root arcs are better, whatever they score; the score decides among trees with
+equally many (Stanojevic and Cohen 2021 subtract a large constant from root arcs). To keep all digits, no
+constant is subtracted: the weight of an arc is the ordered pair (minus its number of root arcs, score),
+stored as a complex number, because NumPy orders these by the real and then by the imaginary part. The
+contraction only adds, subtracts and compares.
 """
 
 from __future__ import annotations
@@ -25,25 +28,25 @@ ABSENT = float("-inf")
 
 
 class _Contraction(NamedTuple):
-    """What one round did to the K sentences that it contracted a cycle of; M = nodes."""
+    """One round: a cycle contracted in each of K sentences of M nodes."""
 
     sentences: Ints  # (K,)
-    cycle: Ints  # (K, longest) nodes, each the head of the one before; the first stands for all, and fills up
+    cycle: Ints  # (K, longest) nodes, each the head of the one before; the first is the new node and pads
     heads: Ints  # (K, longest) their heads
-    entered: Ints  # (K, M) the node of the cycle at which an arc from h enters
-    left: Ints  # (K, M) the node of the cycle from which an arc to d leaves
+    entered: Ints  # (K, M) the node v at which an arc from h enters the cycle
+    left: Ints  # (K, M) the node v from which an arc to d leaves the cycle
 
 
 def best_heads(arcs: NDArray[np.float64], single_root: bool) -> Ints:
-    """Return the heads of the best tree of every sentence; among equals, lower heads come first.
+    """Return the heads of the best tree of every sentence; ties go to lower heads.
 
     Args:
-        arcs: (B, N+1, N+1) scores, head first, index 0 the root; -inf for arcs that are not allowed, among
-            them those with d = 0 or h = d.
+        arcs: (B, N+1, N+1) scores, head first, index 0 the root; -inf for excluded arcs, which include d = 0
+            and h = d.
         single_root: whether trees have exactly one root arc.
 
     Returns:
-        (B, N), -1 throughout where there is no tree.
+        (B, N), -1 if there is no tree.
     """
     heads: Ints = arcs.argmax(1)
     reachable = (arcs.max(1)[:, 1:] > ABSENT).all(1)
@@ -51,17 +54,17 @@ def best_heads(arcs: NDArray[np.float64], single_root: bool) -> Ints:
     if single_root:
         is_tree &= (heads[:, 1:] == 0).sum(1) == 1
     heads[~reachable] = -1
-    open_ones = np.flatnonzero(reachable & ~is_tree)
-    if len(open_ones):
-        found = _contract_and_expand(_weights(arcs[open_ones], single_root))
-        if single_root:  # the fewest roots that are possible may be several
-            found[(found[:, 1:] == 0).sum(1) > 1] = -1
-        heads[open_ones] = found
+    unfinished = np.flatnonzero(reachable & ~is_tree)
+    if len(unfinished):
+        best = _contract_and_expand(_weights(arcs[unfinished], single_root))
+        if single_root:  # the least possible number of root arcs may be above one
+            best[(best[:, 1:] == 0).sum(1) > 1] = -1
+        heads[unfinished] = best
     return heads[:, 1:]
 
 
 def _weights(arcs: NDArray[np.float64], single_root: bool) -> Weights:
-    """Return a copy of the arcs as they compare: (minus root arcs, score) if roots count, else score."""
+    """Return comparable copies of the arcs: (minus root arcs, score) for a single root, else the scores."""
     if not single_root:
         return arcs.copy()
     present = arcs > ABSENT
@@ -73,16 +76,20 @@ def _weights(arcs: NDArray[np.float64], single_root: bool) -> Weights:
 
 
 def _walk(heads: Ints) -> Ints:
-    """Return where every node is after M steps from head to head: the root, or a cycle; (B, M) to (B, M)."""
+    """Return the node that is reached from each node after at least M steps to heads: (B, M) from (B, M).
+
+    It is the root, or a node of a cycle.
+    """
     heads = heads.copy()
     heads[:, 0] = 0
+    # Pointer doubling: after i rounds, heads[v] is 2^i steps from v.
     for _ in range(heads.shape[1].bit_length()):
         heads = np.take_along_axis(heads, heads, 1)
     return heads
 
 
 def _contract_and_expand(weights: Weights) -> Ints:
-    """Return (K, M) heads, the first of no meaning; -1 where there is no tree. Overwrites the weights."""
+    """Return (K, M) heads, column 0 meaningless, -1 if there is no tree. Overwrites the weights."""
     heads: Ints = weights.argmax(1)
     heads[:, 0] = 0
     failed = np.zeros(len(heads), dtype=bool)
@@ -103,13 +110,14 @@ def _contract_and_expand(weights: Weights) -> Ints:
 
 
 def _contract(weights: Weights, heads: Ints, sentences: Ints, starts: Ints) -> _Contraction:
-    """Let one node of a cycle stand for all of it, in place; its other nodes hang idle from the root."""
+    """Contract a cycle to one of its nodes, in place; its other nodes are attached to the root meanwhile."""
     rows = np.arange(len(sentences))
     cycle = _cycle(heads[sentences], starts)
     cycle_heads = heads[sentences[:, None], cycle]
-    into = weights[sentences[:, None], :, cycle]  # (K, longest, M): from h into each node of the cycle
+    # into[v, h] = w(h, v) - w(pi(v), v), out_of[v, d] = w(v, d): (K, longest, M) each
+    into = weights[sentences[:, None], :, cycle]
     into = into - weights[sentences[:, None], cycle_heads, cycle][:, :, None]
-    out_of = weights[sentences[:, None], cycle, :]  # (K, longest, M): from each node of the cycle to d
+    out_of = weights[sentences[:, None], cycle, :]
     enter, leave = into.argmax(1), out_of.argmax(1)
     inside = np.zeros(heads[sentences].shape, dtype=bool)
     inside[rows[:, None], cycle] = True
@@ -122,8 +130,8 @@ def _contract(weights: Weights, heads: Ints, sentences: Ints, starts: Ints) -> _
     weights[sentences, starts, :] = np.where(inside, ABSENT, best_out_of)
 
     current = heads[sentences]
-    hangs_from_cycle = inside[rows[:, None], current]
-    current = np.where(hangs_from_cycle, starts[:, None], current)
+    has_head_in_cycle = inside[rows[:, None], current]
+    current = np.where(has_head_in_cycle, starts[:, None], current)
     current[inside] = 0
     current[rows, starts] = weights[sentences, :, starts].argmax(1)
     heads[sentences] = current
@@ -137,7 +145,7 @@ def _contract(weights: Weights, heads: Ints, sentences: Ints, starts: Ints) -> _
 
 
 def _cycle(heads: Ints, starts: Ints) -> Ints:
-    """Return (K, longest) the nodes met on the way from `starts` to itself, filled up with the start."""
+    """Return (K, longest) the nodes on the path from `starts` back to itself, padded with the start."""
     nodes, rows = [starts], np.arange(len(starts))
     closed = np.zeros(len(starts), dtype=bool)
     while True:
@@ -149,7 +157,7 @@ def _cycle(heads: Ints, starts: Ints) -> Ints:
 
 
 def _expand(heads: Ints, contraction: _Contraction) -> None:
-    """Undo a contraction, in place: the arc into the cycle breaks it at the node where it enters."""
+    """Undo a contraction, in place: the arc into the cycle replaces the head of the node where it enters."""
     sentences, cycle, cycle_heads, entered, left = contraction
     rows = np.arange(len(sentences))
     starts = cycle[:, 0]

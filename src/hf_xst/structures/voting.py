@@ -1,4 +1,4 @@
-"""Majority vote within a space: the structure that collects most of its sources' votes."""
+"""Majority vote within a space of structures, and the check whether heads form a tree."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from hf_xst.structures.base import Best, Structure
 
 
 def vote(space: Structure[Best], sources: Sequence[Best]) -> Best:
-    """Return, for each sentence, a structure whose candidates got the most votes in all.
+    """Return, for each sentence, the structure whose candidates have the most votes in total.
 
-    Where several structures get the most votes, the first source's own structure that is among them wins. If
-    there is none, earlier sources' candidates are preferred. The answer is always the same.
+    If several structures have the most votes, the first source whose structure is among them wins; without
+    such a source, candidates of earlier sources are preferred. The result is deterministic.
 
     Args:
-        space: any object of the wanted space; only its impossible candidates matter of its scores.
-        sources: each as `best()`; -1 casts no vote, nor does a candidate that is impossible.
+        space: a distribution over the space; its scores only matter where they are -inf (impossible).
+        sources: structures in the form of `best()`; -1 and impossible candidates are abstentions.
     """
     ballots = torch.stack([space.candidates(source) for source in sources])  # (S, B, G)
     votes, preferences = _count(ballots, space.valid)
-    # Whole numbers, which float64 adds exactly: all preferences together weigh less than one vote.
+    # Integers, which float64 adds exactly: all preferences of a structure together weigh less than one vote.
     one_vote = ballots.shape[0] * ballots.shape[2] + 1
     possible = space.scores > NEGATIVE_INFINITY
+    # score(y) = sum_g votes[g, y_g], and one_vote * that + sum_g preferences[g, y_g]
     poll = space.with_scores(space.part_view(votes)).restricted_to(possible)
     weighed = space.with_scores(space.part_view(votes * one_vote + preferences)).restricted_to(possible)
     winner = weighed.best_candidates()
@@ -37,25 +38,25 @@ def vote(space: Structure[Best], sources: Sequence[Best]) -> Best:
 
 
 def _count(ballots: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (B, G, C) votes of each candidate, and S - s where the first source to vote for it is s."""
+    """Return each candidate's votes, (B, G, C), and its preference, S - s if source s voted first for it."""
     sources = len(ballots)
-    none = valid.shape[2]  # an extra candidate takes the votes that are none
-    votes = torch.zeros(*valid.shape[:2], none + 1, dtype=torch.float64, device=valid.device)
+    abstention = valid.shape[2]  # an extra candidate collects the abstentions
+    votes = torch.zeros(*valid.shape[:2], abstention + 1, dtype=torch.float64, device=valid.device)
     preferences = torch.zeros_like(votes)
     for s, ballot in reversed(list(enumerate(ballots))):
-        index = ballot.masked_fill(ballot < 0, none).unsqueeze(2)
+        index = ballot.masked_fill(ballot < 0, abstention).unsqueeze(2)
         votes.scatter_add_(2, index, torch.ones_like(index, dtype=votes.dtype))
         preferences.scatter_(2, index, float(sources - s))
-    return votes[:, :, :none], preferences[:, :, :none]
+    return votes[:, :, :abstention], preferences[:, :, :abstention]
 
 
 def is_tree(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool) -> Tensor:
-    """Say which head vectors are trees over all words of their sentences.
+    """Return which head vectors are trees over all words of their sentences.
 
     Args:
-        heads: (B, N) head of each word, 0 the root; what stands beyond a sentence's end does not matter.
+        heads: (B, N) head of each word, 0 the root; entries beyond a sentence's end do not matter.
         lengths: (B,) words of each sentence.
-        single_root: whether exactly one word must hang from the root.
+        single_root: whether exactly one word must be attached to the root.
         projective: whether arcs must not cross.
 
     Returns:
@@ -63,18 +64,19 @@ def is_tree(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bo
     """
     words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     inside = words <= lengths.unsqueeze(1)
-    usable = ~inside | ((heads >= 0) & (heads <= lengths.unsqueeze(1)))
-    heads = heads.long().masked_fill(~inside | ~usable, 0)
-    fine = usable.all(1) & _reaches_root(heads)
+    in_range = ~inside | ((heads >= 0) & (heads <= lengths.unsqueeze(1)))
+    heads = heads.long().masked_fill(~inside | ~in_range, 0)
+    valid = in_range.all(1) & _reaches_root(heads)
     if single_root:
-        fine &= ((heads == 0) & inside).sum(1) == 1
+        valid &= ((heads == 0) & inside).sum(1) == 1
     if projective:
-        fine &= ~_crosses(heads, words, inside)
-    return fine
+        valid &= ~_crosses(heads, words, inside)
+    return valid
 
 
 def _reaches_root(heads: Tensor) -> Tensor:
-    """Say where every word gets to the root in at most N steps: no cycle."""
+    """Return (B,) whether every word reaches the root in at most N steps, so that there is no cycle."""
+    # Pointer doubling: after i rounds, ahead[w] is 2^i steps from w; the root points to itself.
     ahead = torch.nn.functional.pad(heads, (1, 0))
     for _ in range(ahead.shape[1].bit_length()):
         ahead = ahead.gather(1, ahead)
@@ -82,7 +84,7 @@ def _reaches_root(heads: Tensor) -> Tensor:
 
 
 def _crosses(heads: Tensor, words: Tensor, inside: Tensor) -> Tensor:
-    """Say where two arcs cross: with the root left of all words, that is what projectivity forbids."""
+    """Return (B,) whether any two arcs cross; with the root left of all words, this excludes projectivity."""
     left, right = torch.minimum(heads, words), torch.maximum(heads, words)
     starts_within = (left[:, :, None] < left[:, None, :]) & (left[:, None, :] < right[:, :, None])
     ends_beyond = right[:, None, :] > right[:, :, None]
