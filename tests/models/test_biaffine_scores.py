@@ -24,7 +24,7 @@ def vectors_of(module: BiaffineScorer, states: Tensor) -> tuple[Tensor, ...]:
 
 
 @pytest.mark.parametrize("labels", [1, 4])
-def test_factored_scores_are_the_dense_bilinear_form_over_all_pairs(labels: int) -> None:
+def test_factored_scores_equal_the_dense_bilinear_form(labels: int) -> None:
     module, states = scorer(labels), torch.randn(2, 7, 6)
     arcs, relations = module(states)
     arc_head, arc_dependent, label_head, label_dependent = vectors_of(module, states)
@@ -41,7 +41,7 @@ def test_factored_scores_are_the_dense_bilinear_form_over_all_pairs(labels: int)
     assert_close(dense, by_einsum + module.label_head.bias, atol=1e-5, rtol=1e-5)
 
 
-def test_dropout_drops_whole_channels_of_a_sentence_in_training_alone() -> None:
+def test_dropout_drops_channels_of_a_sentence_in_training_only() -> None:
     module, states = scorer(dropout=0.5), torch.randn(6).expand(8, 9, 6)
     arcs, relations = module(states)
     assert_close(arcs, arcs[:, :1, :1].expand(8, 9, 9))  # words of one sentence stay alike
@@ -51,7 +51,7 @@ def test_dropout_drops_whole_channels_of_a_sentence_in_training_alone() -> None:
     assert len(module(states)[0].unique(dim=0)) == 1
 
 
-def test_dropout_keeps_the_mean() -> None:
+def test_dropout_preserves_the_mean() -> None:
     module, states = scorer(dropout=0.5), torch.randn(1, 1, 6).expand(20_000, 1, 6)
     arc_head = vectors_of(module, states[:1])[0][0, 0]
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_dropout_keeps_the_mean() -> None:
     assert_close(mean, arc_head.detach() @ module.arc_bias.detach(), atol=0.1, rtol=0.05)
 
 
-def test_published_start() -> None:
+def test_published_initialisation() -> None:
     module = parser(arc_size=64, label_size=16).scorer
     assert 0.009 < float(module.arc_weight.detach().abs().max()) <= 0.01
     assert not module.arc_bias.any()
@@ -79,7 +79,7 @@ def test_log_softmax_scores_are_normalised_over_heads_and_labels() -> None:
 
 
 @pytest.mark.parametrize("form", ["log_softmax", "raw"])
-def test_scores_and_losses_of_a_sentence_do_not_depend_on_its_batch(form: str) -> None:
+def test_scores_and_losses_do_not_depend_on_the_batch(form: str) -> None:
     model = loud(parser(score_form=form))
     together = model(**model.featurise(ROWS), labels=model.encode_gold(ROWS))
     for index, row in enumerate(ROWS):
@@ -109,7 +109,7 @@ def hand_cross_entropies(form: str, arcs: Tensor, relations: Tensor, row: dict[s
 
 
 @pytest.mark.parametrize("form", ["log_softmax", "raw"])
-def test_loss_is_head_cross_entropy_plus_label_cross_entropy_at_the_gold_head(form: str) -> None:
+def test_loss_is_head_plus_label_cross_entropy(form: str) -> None:
     model = loud(parser(score_form=form))
     output = model(**model.featurise(ROWS), labels=model.encode_gold(ROWS))
     for index, row in enumerate(ROWS):
@@ -124,7 +124,7 @@ def test_loss_is_head_cross_entropy_plus_label_cross_entropy_at_the_gold_head(fo
 
 
 @pytest.mark.parametrize("form", ["log_softmax", "raw"])
-def test_gradients_are_finite_and_a_word_without_gold_gives_none(form: str) -> None:
+def test_gradients_are_finite_and_zero_without_gold(form: str) -> None:
     model = loud(parser(score_form=form))
     labels = model.encode_gold(ROWS)
     model(**model.featurise(ROWS), labels=labels).loss.backward()
@@ -138,7 +138,7 @@ def test_gradients_are_finite_and_a_word_without_gold_gives_none(form: str) -> N
     assert not any(parameter.grad.any() for parameter in model.parameters())
 
 
-def test_one_unknown_head_takes_its_word_out() -> None:
+def test_words_with_unknown_heads_are_ignored() -> None:
     model = loud(parser())
     labels = model.encode_gold(ROWS)
     whole = model(**model.featurise(ROWS), labels=labels)
@@ -151,7 +151,7 @@ def test_one_unknown_head_takes_its_word_out() -> None:
 
 
 @pytest.mark.parametrize("form", ["log_softmax", "raw"])
-def test_half_precision_ends_before_scores(form: str) -> None:
+def test_scores_of_half_precision_models_are_float32(form: str) -> None:
     model = loud(parser(score_form=form)).to(torch.bfloat16)
     output = model(**model.featurise(ROWS), labels=model.encode_gold(ROWS))
     assert output.scores.dtype == output.losses.dtype == torch.float32

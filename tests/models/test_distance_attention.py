@@ -106,7 +106,7 @@ def test_distances_above_the_longest_share_an_embedding() -> None:
     assert not torch.allclose(module(states[:, nearer], mask)[:, 0], module(states, mask)[:, 0])
 
 
-def test_batch_mates_do_not_matter() -> None:
+def test_sentences_of_a_batch_are_independent() -> None:
     module, states = transformer(), torch.randn(3, 9, 6, dtype=torch.float64)
     lengths = torch.tensor([9, 1, 4])
     together = module(states, torch.arange(9) < lengths[:, None])

@@ -1,4 +1,4 @@
-"""A tagger of spans: impossible pairs have no probability anywhere."""
+"""Taggers of spans: pairs of tags that are invalid in BIO have probability 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def entities(seed: int = 0, **changes: Any) -> CrfTagger:
 
 
 def is_legal(labels: tuple[str, ...]) -> bool:
-    """Say it in words: what goes on with a span follows a label of the same type."""
+    """Check that every `I-X` follows `B-X` or `I-X`."""
     return all(
         not after.startswith("I-") or (before != "O" and before[2:] == after[2:])
         for before, after in zip(("O", *labels), labels, strict=False)
@@ -43,7 +43,7 @@ def sequences(length: int) -> list[tuple[int, ...]]:
 
 
 def unmasked(model: CrfTagger, words: list[str]) -> Tensor:
-    """Score all pairs of neighbours by hand: (N+1, T, T)."""
+    """Score all adjacent pairs by hand: (N+1, T, T)."""
     (states,) = model.encoder(torch.tensor([len(words)]), model.encoder.featurise([words]))
     return model.emissions(states)[1:, None, :] + model.transitions
 
@@ -54,7 +54,7 @@ def path_score(pairs: Tensor, labels: tuple[int, ...]) -> Tensor:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_all_legal_sequences_and_no_others_are_summed(seed: int) -> None:
+def test_only_legal_sequences_are_summed(seed: int) -> None:
     model = entities(seed)
     distribution = model.distribution(model(words=SENTENCES))
     for index, words in enumerate(SENTENCES):
@@ -72,7 +72,7 @@ def test_all_legal_sequences_and_no_others_are_summed(seed: int) -> None:
         assert_close(distribution.marginals()[index, : len(words) + 1], marginals, atol=1e-6, rtol=1e-4)
 
 
-def test_illegal_pairs_have_no_probability_at_all() -> None:
+def test_illegal_pairs_have_probability_zero() -> None:
     model = entities()
     names = model.names
     output = model(words=SENTENCES)
@@ -87,7 +87,7 @@ def test_illegal_pairs_have_no_probability_at_all() -> None:
 
 @given(st.integers(0, 10**6), st.floats(0.1, 1e4))
 @settings(max_examples=25, deadline=None)
-def test_the_best_are_legal_at_every_scale(seed: int, scale: float) -> None:
+def test_best_sequences_are_legal_at_every_scale(seed: int, scale: float) -> None:
     model = entities(seed)
     with torch.no_grad():
         model.emissions.bias.mul_(scale)
@@ -100,7 +100,7 @@ def test_the_best_are_legal_at_every_scale(seed: int, scale: float) -> None:
     assert distribution.log_partition().isfinite().all()
 
 
-def test_the_loss_is_finite_and_sends_gradients() -> None:
+def test_the_loss_and_its_gradient_are_finite() -> None:
     model = entities()
     rows = [
         {"ner_tags": ["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]},
@@ -120,7 +120,7 @@ def test_the_loss_is_finite_and_sends_gradients() -> None:
     assert (model.transitions.grad[~illegal] != 0).any()
 
 
-def test_gold_in_another_scheme_is_read_as_bio() -> None:
+def test_gold_in_another_scheme_is_converted_to_bio() -> None:
     model = entities()
     bio = model.encode_gold([{"ner_tags": ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]}])
     for other in (["I-PER", "I-PER", "B-PER", "O", "I-LOC"], ["B-PER", "E-PER", "S-PER", "O", "U-LOC"]):
@@ -131,7 +131,7 @@ def test_gold_in_another_scheme_is_read_as_bio() -> None:
     assert losses.isfinite().all()
 
 
-def test_a_chart_that_contradicts_the_scheme_is_worth_its_legal_part() -> None:
+def test_illegal_candidates_of_charts_are_ignored() -> None:
     model = entities()
     distribution = model.distribution(model(words=SENTENCES))
     everything = torch.ones_like(distribution.valid)
@@ -143,7 +143,7 @@ def test_a_chart_that_contradicts_the_scheme_is_worth_its_legal_part() -> None:
     assert not (kept & (distribution.scores == -torch.inf)).any()
 
 
-def test_a_type_of_another_model_is_added_as_a_whole() -> None:
+def test_both_labels_of_a_new_type_must_be_added() -> None:
     model = entities()
     before = model(words=SENTENCES).scores
     with pytest.raises(ValueError, match="found the label I-ORG without B-ORG"):
@@ -158,7 +158,7 @@ def test_a_type_of_another_model_is_added_as_a_whole() -> None:
     assert model(words=SENTENCES).scores[0, 1, place["B-ORG"], place["I-ORG"]].isfinite()
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_save_and_load(tmp_path: Path) -> None:
     model = entities()
     model.save_pretrained(tmp_path)
     loaded = AutoModel.from_pretrained(tmp_path)
@@ -166,7 +166,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert torch.equal(loaded(words=SENTENCES).scores, model(words=SENTENCES).scores)
 
 
-def test_a_model_from_before_there_were_schemes(tmp_path: Path) -> None:
+def test_models_saved_without_a_scheme_load(tmp_path: Path) -> None:
     model = loud(tagger())
     model.save_pretrained(tmp_path)
     told = json.loads((tmp_path / "config.json").read_text())
@@ -178,7 +178,7 @@ def test_a_model_from_before_there_were_schemes(tmp_path: Path) -> None:
     assert_close(loaded(words=SENTENCES).scores, model(words=SENTENCES).scores, rtol=0, atol=0)
 
 
-def test_the_scheme_says_what_counts() -> None:
+def test_the_scheme_selects_the_main_metric() -> None:
     model = entities()
     assert (model.scheme, model.main_metric) == ("bio", "f1")
     assert model.label_settings == {"column": "ner_tags", "scheme": "bio"}
@@ -197,11 +197,11 @@ def test_the_scheme_says_what_counts() -> None:
         ({"scheme": "bio", "labels": ["O", "I-X"]}, "found the label I-X without B-X"),
     ],
 )
-def test_labels_of_no_scheme_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_labels_outside_the_scheme_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tagger_config(**changes)
 
 
-def test_the_scheme_may_come_before_the_labels() -> None:
+def test_the_scheme_may_be_set_before_the_labels() -> None:
     assert CrfTaggerConfig(scheme="bio").labels == []
     assert tagger_config(labels=TAGS).scheme is None

@@ -1,4 +1,4 @@
-"""What cannot be loaded or saved is said, and what may not be written is not there."""
+"""Errors for incomplete, mixed and pickled model folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
         AutoModel.from_pretrained(tmp_path / "sub", use_safetensors=False)
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
+def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"no file named model\.safetensors"):
         BiaffineParser.from_pretrained(tmp_path)
 
@@ -44,14 +44,14 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
         ("parser-encoder", "tokenizer_config.json"),
     ],
 )
-def test_a_folder_without_words(name: str, file: str, bert: Path, tmp_path: Path) -> None:
+def test_folders_without_words_are_refused(name: str, file: str, bert: Path, tmp_path: Path) -> None:
     MAKERS[name](bert).save_pretrained(tmp_path)
     (tmp_path / file).unlink()
     with pytest.raises(ValueError, match=rf"has no {file}; save it again"):
         AutoModel.from_pretrained(tmp_path)
 
 
-def test_a_word_list_of_another_model(tmp_path: Path) -> None:
+def test_word_lists_of_another_model_are_refused(tmp_path: Path) -> None:
     parser().save_pretrained(tmp_path)
     parser(word_vectors(["x", "y"])).encoder.words.save_assets(tmp_path)
     with pytest.raises(
@@ -60,26 +60,26 @@ def test_a_word_list_of_another_model(tmp_path: Path) -> None:
         AutoModel.from_pretrained(tmp_path)
 
 
-def test_a_model_without_its_tokenizer_is_not_saved(bert: Path, tmp_path: Path) -> None:
+def test_models_without_a_tokenizer_are_not_saved(bert: Path, tmp_path: Path) -> None:
     fresh = BiaffineParser(parser_over_encoder(bert).config)
     with pytest.raises(ValueError, match="has no tokenizer"):
         fresh.save_pretrained(tmp_path / "model")
     assert not list((tmp_path / "model").iterdir())
 
 
-def test_the_configuration_says_which_words_a_model_has(bert: Path) -> None:
+def test_the_configuration_selects_the_encoder(bert: Path) -> None:
     with pytest.raises(ValueError, match="encoder='pretrained'; expected 'vectors'"):
         BiaffineParser.from_vectors(parser_over_encoder(bert).config, word_vectors())
 
 
-def test_registering_twice_is_harmless(tmp_path: Path) -> None:
+def test_registering_twice_is_allowed(tmp_path: Path) -> None:
     register(BiaffineParserConfig, BiaffineParser)
     register(BiaffineParserConfig, BiaffineParser)
     parser().save_pretrained(tmp_path)
     assert isinstance(AutoModel.from_pretrained(tmp_path), BiaffineParser)
 
 
-def test_no_code_is_written_beside_the_weights(bert: Path, tmp_path: Path) -> None:
+def test_saved_folders_contain_no_code(bert: Path, tmp_path: Path) -> None:
     parser_over_encoder(bert).save_pretrained(tmp_path)
     assert not list(tmp_path.glob("*.py"))
     content = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def test_no_code_is_written_beside_the_weights(bert: Path, tmp_path: Path) -> No
     assert "custom_pipelines" not in content
 
 
-def test_pushing_while_saving_pushes_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_pretrained_pushes_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
         BiaffineParser, "push_to_hub", lambda _, *args, **kwargs: calls.append((args, kwargs))

@@ -30,14 +30,14 @@ def test_defaults_are_the_published_sizes() -> None:
     [parser_config(), tagger_config(column="xpos"), BiaffineParserConfig()],
     ids=["parser", "tagger", "default"],
 )
-def test_files_give_the_same_configuration(config: Any, tmp_path: Path) -> None:
+def test_saved_configurations_are_equal(config: Any, tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert type(loaded) is type(config)
     assert loaded.to_dict() | {"_name_or_path": ""} == config.to_dict()
 
 
-def test_labels_are_told_to_other_programs() -> None:
+def test_labels_fill_id2label_and_label2id() -> None:
     config = parser_config()
     assert config.id2label == dict(enumerate(RELATIONS))
     assert config.label2id == {name: index for index, name in enumerate(RELATIONS)}
@@ -59,6 +59,6 @@ def test_labels_are_told_to_other_programs() -> None:
         ({"context_layers": -1}, "context_layers is -1"),
     ],
 )
-def test_what_cannot_work_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_fields_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BiaffineParserConfig(**changes)

@@ -1,4 +1,4 @@
-"""Saving and loading: nothing is lost, nothing is made up."""
+"""Save and load models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hf_xst import BiaffineParser
 
 
 @every_model
-def test_nothing_is_forgotten(make: Make, bert: Path, tmp_path: Path) -> None:
+def test_loaded_models_are_equal(make: Make, bert: Path, tmp_path: Path) -> None:
     model = with_pattern(make(bert))
     model.save_pretrained(tmp_path)
     by_class, report = type(model).from_pretrained(tmp_path, output_loading_info=True)
@@ -36,7 +36,7 @@ def test_nothing_is_forgotten(make: Make, bert: Path, tmp_path: Path) -> None:
 
 
 @every_model
-def test_a_second_copy_has_the_same_files(make: Make, bert: Path, tmp_path: Path) -> None:
+def test_saving_a_loaded_model_writes_the_same_files(make: Make, bert: Path, tmp_path: Path) -> None:
     make(bert).save_pretrained(tmp_path / "one")
     AutoModel.from_pretrained(tmp_path / "one").save_pretrained(tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
@@ -66,7 +66,7 @@ for folder in sys.argv[3:]:
 
 
 @pytest.mark.slow
-def test_a_fresh_process_finds_the_same_model(bert: Path, tmp_path: Path) -> None:
+def test_another_process_loads_an_equal_model(bert: Path, tmp_path: Path) -> None:
     models = {name: with_pattern(MAKERS[name](bert)) for name in ("parser-vectors", "tagger-encoder")}
     folders = [str(tmp_path / name) for name in models]
     for folder, model in zip(folders, models.values(), strict=True):
@@ -114,7 +114,7 @@ def without(folder: Path, *names: str) -> None:
         ("tagger-encoder", "encoder.special_vectors"),
     ],
 )
-def test_a_missing_head_alone_is_fresh_and_is_reported(
+def test_missing_weights_are_initialised_and_reported(
     name: str, lacking: str, bert: Path, tmp_path: Path
 ) -> None:
     model = with_pattern(MAKERS[name](bert))
@@ -130,7 +130,7 @@ def test_a_missing_head_alone_is_fresh_and_is_reported(
     assert fresh.abs().max() < 5
 
 
-def test_missing_vectors_leave_every_word_unknown(tmp_path: Path) -> None:
+def test_without_vectors_every_word_is_unknown(tmp_path: Path) -> None:
     model = loud(parser())
     model.save_pretrained(tmp_path)
     without(tmp_path, "encoder.words.vectors")
@@ -156,7 +156,7 @@ def test_half_precision_on_request(name: str, dtype: Any, bert: Path, tmp_path: 
     assert AutoModel.from_pretrained(tmp_path).dtype == loaded.dtype
 
 
-def test_trained_and_frozen_vectors_have_one_file_format(tmp_path: Path) -> None:
+def test_trained_and_frozen_vectors_have_the_same_file_format(tmp_path: Path) -> None:
     model = loud(parser())
     model.save_pretrained(tmp_path)
     trained = BiaffineParser.from_pretrained(tmp_path, freeze_word_vectors=False)
@@ -182,7 +182,7 @@ def test_subfolder_and_configuration(bert: Path, tmp_path: Path) -> None:
         assert AutoConfig.from_pretrained(tmp_path / name).labels == model.config.labels
 
 
-def test_another_language_s_words_are_saved(tmp_path: Path) -> None:
+def test_replaced_word_vectors_are_saved(tmp_path: Path) -> None:
     model = loud(parser())
     model.replace_word_vectors(word_vectors(["der", "hund", "Å"], seed=3))
     model.save_pretrained(tmp_path)

@@ -44,7 +44,7 @@ server.server_close()
 
 
 @pytest.mark.slow
-def test_a_hub_id_does_as_well_as_a_folder(bert: Path, tmp_path: Path) -> None:
+def test_models_load_from_a_hub(bert: Path, tmp_path: Path) -> None:
     tools = Path(__file__).resolve().parent.parent
     models = {"vectors": loud(tagger()), "encoder": CrfTagger.from_encoder(tagger_config(), bert).eval()}
     for name, model in models.items():

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from helpers.tiny_models import RELATIONS, ROWS, SENTENCES, TAGS, UPOS, loud, parser, tagger
 
 
-def test_a_parser_keeps_its_scores_and_gets_rows() -> None:
+def test_parsers_keep_the_scores_of_their_labels() -> None:
     model = loud(parser(score_form="raw"))
     before = model(words=SENTENCES, upos=UPOS).scores
     model.add_labels(["iobj", "aux"])
@@ -21,7 +21,7 @@ def test_a_parser_keeps_its_scores_and_gets_rows() -> None:
     assert model.scorer.label_head.out_features == 6
 
 
-def test_a_tagger_keeps_its_scores_and_its_boundaries_last() -> None:
+def test_taggers_keep_scores_and_boundaries() -> None:
     model = loud(tagger())
     before = model(words=SENTENCES).scores
     model.add_labels(["PUNCT"])
@@ -35,7 +35,7 @@ def test_a_tagger_keeps_its_scores_and_its_boundaries_last() -> None:
 
 
 @pytest.mark.parametrize("make", [parser, tagger], ids=["parser", "tagger"])
-def test_new_rows_are_trained_and_frozen_ones_stay_frozen(make: type) -> None:
+def test_new_rows_are_trained_unless_their_parameter_is_frozen(make: type) -> None:
     model = loud(make())
     frozen = model.label_parameters()[0]
     frozen[0].get_parameter(frozen[1]).requires_grad_(False)
@@ -53,7 +53,7 @@ def test_new_rows_are_trained_and_frozen_ones_stay_frozen(make: type) -> None:
         (["new", "new"], "more than once"),
     ],
 )
-def test_a_name_is_one_row(names: list[str], message: str) -> None:
+def test_duplicate_labels_are_refused(names: list[str], message: str) -> None:
     model = tagger()
     with pytest.raises(ValueError, match=message):
         model.add_labels(names)
@@ -61,7 +61,7 @@ def test_a_name_is_one_row(names: list[str], message: str) -> None:
     assert model.transitions.shape == (5, 5)
 
 
-def test_no_name_changes_nothing() -> None:
+def test_adding_no_labels_changes_nothing() -> None:
     model = tagger()
     model.add_labels([])
     assert model.transitions.shape == (5, 5)

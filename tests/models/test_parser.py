@@ -9,7 +9,7 @@ from hf_xst import BiaffineParser, BiaffineParserConfig
 from hf_xst.structures import DependencyTreeCRF
 
 
-def test_predictions_are_trees_with_one_root_and_named_relations() -> None:
+def test_predictions_are_single_root_trees() -> None:
     model = loud(parser())
     found = model.predict(ROWS)
     assert [len(columns["head"]) for columns in found] == [5, 1, 3]
@@ -21,7 +21,7 @@ def test_predictions_are_trees_with_one_root_and_named_relations() -> None:
     assert model.predict([]) == []
 
 
-def test_prediction_is_without_dropout_and_leaves_the_mode_alone() -> None:
+def test_predict_uses_evaluation_mode_and_restores_the_mode() -> None:
     model = loud(parser(word_dropout=0.9)).train()
     assert model.predict(ROWS) == model.predict(ROWS)
     assert model.training
@@ -30,14 +30,14 @@ def test_prediction_is_without_dropout_and_leaves_the_mode_alone() -> None:
     assert model.training
 
 
-def test_configuration_decides_over_the_space_of_trees() -> None:
+def test_the_configuration_selects_the_space_of_trees() -> None:
     model = loud(parser(single_root=False, projective=True))
     space = model.distribution(model(**model.featurise(ROWS)))
     assert isinstance(space, DependencyTreeCRF)
     assert space.options == {"single_root": False, "projective": True}
 
 
-def test_gold_there_and_back() -> None:
+def test_encoded_gold_decodes_to_itself() -> None:
     model = parser()
     labels, lengths = model.encode_gold(ROWS), torch.tensor([5, 1, 3])
     assert labels.shape == (3, 5, 2)
@@ -47,7 +47,7 @@ def test_gold_there_and_back() -> None:
     assert back[2] == {"head": [2, 0, 2], "deprel": ["det", "root", "_"]}
 
 
-def test_gold_in_another_alphabet() -> None:
+def test_gold_with_other_label_names() -> None:
     model, names = parser(), [*reversed(RELATIONS), "unheard"]
     labels = model.encode_gold(ROWS, names)
     assert labels[2, :3, 1].tolist() == [names.index(name) for name in ROWS[2]["deprel"]]
@@ -57,12 +57,12 @@ def test_gold_in_another_alphabet() -> None:
     ]
 
 
-def test_a_missing_head_is_no_head() -> None:
+def test_missing_heads_are_minus_one() -> None:
     row = {"words": ["a", "b"], "upos": ["X", "X"], "head": [None, 0], "deprel": ["det", "root"]}
     assert parser().encode_gold([row])[0].tolist() == [[-1, 0], [0, 3]]
 
 
-def test_words_at_the_border() -> None:
+def test_words_and_tensors_give_the_same_scores() -> None:
     model = loud(parser())
     by_words = model(words=SENTENCES, upos=UPOS)
     by_tensors = model(**model.featurise(ROWS))
@@ -74,7 +74,7 @@ def test_words_at_the_border() -> None:
     assert_close(model(words=odd, upos=[["NOUN"] * 3] * 2).scores, unknown.scores, atol=0, rtol=0)
 
 
-def test_ready_word_states_take_the_place_of_words() -> None:
+def test_cached_word_embeddings_replace_words() -> None:
     model = loud(parser())
     features = model.featurise(ROWS)
     states = model.encoder.words(features["lengths"], features["word_ids"])
@@ -100,7 +100,7 @@ def test_ready_word_states_take_the_place_of_words() -> None:
         ({"lengths": torch.tensor([1]), "word_ids": torch.tensor([[2]])}, "pass upos or upos_ids"),
     ],
 )
-def test_errors_teach(arguments: dict[str, object], message: str) -> None:
+def test_invalid_input_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parser()(**arguments)
 
@@ -114,7 +114,7 @@ def test_columns_and_names() -> None:
     assert (model.main_metric, model.label_column) == ("las", "deprel")
 
 
-def test_settings_come_from_rows() -> None:
+def test_settings_from_rows() -> None:
     rows = [*ROWS, {"words": ["x"], "upos": ["_"], "head": [0], "deprel": ["_"]}]
     assert BiaffineParser.settings_from_rows(rows) == {
         "labels": ["det", "nsubj", "obj", "root", "unheard"],
@@ -122,6 +122,6 @@ def test_settings_come_from_rows() -> None:
     }
 
 
-def test_a_model_without_labels_is_refused() -> None:
+def test_models_without_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="has no labels"):
         BiaffineParser(BiaffineParserConfig(upos_names=["X"]))

@@ -1,4 +1,4 @@
-"""Encoder B: which encoders can be taken, and what of them is trained."""
+"""Encoder B: loading encoders and freezing their layers."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def trained_parts(model: CrfTagger) -> set[str]:
 @pytest.mark.parametrize(
     ("frozen", "parts"), [(-1, set()), (0, {"embeddings", "0", "1"}), (1, {"1"}), (2, set())]
 )
-def test_gradients_flow_where_they_should(bert: Path, frozen: int, parts: set[str]) -> None:
+def test_unfrozen_layers_get_gradients(bert: Path, frozen: int, parts: set[str]) -> None:
     model = loud(model_over(bert, frozen_layers=frozen))
     assert model.encoder.words.is_frozen == (not parts)
     assert trained_parts(model) == parts
 
 
-def test_what_comes_behind_the_layers_is_trained_with_them(tmp_path: Path) -> None:
+def test_modules_after_the_layers_are_trained(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path, GPT2Config, byte_tokenizer(), n_layer=2, n_head=2, n_embd=16)
     model = model_over(folder, frozen_layers=1).encoder.words.model
     trained = {name.partition(".")[0] for name, p in model.named_parameters() if p.requires_grad}
@@ -52,8 +52,8 @@ def test_what_comes_behind_the_layers_is_trained_with_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_words_are_cut_as_in_running_text(tmp_path: Path, nested: bool) -> None:
-    """Byte-level tokenizers mark the space before a word: a word alone would be cut like a word's inside."""
+def test_words_are_tokenised_as_in_running_text(tmp_path: Path, nested: bool) -> None:
+    """Byte-level tokenizers mark the space before a word: without it, words are cut like their insides."""
     tokenizer = byte_tokenizer(nested=nested)
     folder = save_encoder(tmp_path, GPT2Config, tokenizer, n_layer=2, n_head=2, n_embd=16)
     words = model_over(folder).encoder.words
@@ -62,13 +62,13 @@ def test_words_are_cut_as_in_running_text(tmp_path: Path, nested: bool) -> None:
     assert words.featurise([["the", "dog"]])["piece_slots"].tolist() == [[0, 0, 0, 1, 1, 1]]
 
 
-def test_more_frozen_layers_than_there_are(bert: Path) -> None:
+def test_too_many_frozen_layers_are_refused(bert: Path) -> None:
     with pytest.raises(ValueError, match="frozen_layers is 3; the encoder has 2 layers"):
         model_over(bert, frozen_layers=3)
 
 
 @pytest.mark.parametrize("frozen", [-1, 0])
-def test_a_frozen_encoder_has_no_dropout_in_training(bert: Path, frozen: int) -> None:
+def test_frozen_encoders_have_no_dropout(bert: Path, frozen: int) -> None:
     model = model_over(bert, frozen_layers=frozen).train()
     twice = [word_states(model, [["the", "dog"]]) for _ in range(2)]
     assert torch.equal(*twice) == (frozen == -1)
@@ -76,7 +76,7 @@ def test_a_frozen_encoder_has_no_dropout_in_training(bert: Path, frozen: int) ->
     assert torch.equal(*(word_states(model, [["the", "dog"]]) for _ in range(2)))
 
 
-def test_freezing_while_training_takes_the_dropout_out(bert: Path) -> None:
+def test_freezing_during_training_disables_dropout(bert: Path) -> None:
     words = model_over(bert, frozen_layers=-1).train().encoder.words
     words.freeze(False)
     assert words.model.training
@@ -84,7 +84,7 @@ def test_freezing_while_training_takes_the_dropout_out(bert: Path) -> None:
     assert not words.model.training
 
 
-def test_first_layers_alone(bert: Path) -> None:
+def test_keep_the_first_layers(bert: Path) -> None:
     model = model_over(bert, layers=1)
     whole = AutoModel.from_pretrained(bert).eval()
     ids = torch.tensor([[2, 5, 6, 3]])
@@ -94,12 +94,12 @@ def test_first_layers_alone(bert: Path) -> None:
 
 
 @pytest.mark.parametrize("layers", [0, 3])
-def test_layers_that_are_not_there(bert: Path, layers: int) -> None:
+def test_invalid_numbers_of_layers_are_refused(bert: Path, layers: int) -> None:
     with pytest.raises(ValueError, match=f"has 2 layers; cannot keep {layers}"):
         model_over(bert, layers=layers)
 
 
-def test_the_pooler_is_left_out_and_the_weights_are_the_encoder_s(bert: Path) -> None:
+def test_the_weights_are_those_of_the_encoder_without_pooler(bert: Path) -> None:
     model, whole = model_over(bert), AutoModel.from_pretrained(bert).state_dict()
     own = model.encoder.words.model.state_dict()
     assert not any("pooler" in name for name in own)
@@ -107,7 +107,7 @@ def test_the_pooler_is_left_out_and_the_weights_are_the_encoder_s(bert: Path) ->
     assert "_name_or_path" not in model.config.encoder_config
 
 
-def test_an_encoder_that_lacks_weights_is_refused(bert: Path, tmp_path: Path) -> None:
+def test_encoders_with_missing_weights_are_refused(bert: Path, tmp_path: Path) -> None:
     whole = AutoModel.from_pretrained(bert)
     state = {name: value for name, value in whole.state_dict().items() if ".layer.1.attention" not in name}
     whole.save_pretrained(tmp_path, state_dict=state)
@@ -116,7 +116,7 @@ def test_an_encoder_that_lacks_weights_is_refused(bert: Path, tmp_path: Path) ->
         model_over(tmp_path)
 
 
-def test_an_encoder_in_pickled_form_is_refused(bert: Path, tmp_path: Path) -> None:
+def test_pickled_encoders_are_refused(bert: Path, tmp_path: Path) -> None:
     AutoModel.from_pretrained(bert).config.save_pretrained(tmp_path)
     piece_tokenizer().save_pretrained(tmp_path)
     torch.save(AutoModel.from_pretrained(bert).state_dict(), tmp_path / "pytorch_model.bin")
@@ -124,7 +124,7 @@ def test_an_encoder_in_pickled_form_is_refused(bert: Path, tmp_path: Path) -> No
         model_over(tmp_path)
 
 
-def test_a_configuration_alone_has_no_tokenizer(bert: Path) -> None:
+def test_models_built_from_a_configuration_have_no_tokenizer(bert: Path) -> None:
     fresh = CrfTagger(model_over(bert).config)
     assert isinstance(fresh.encoder.words, PretrainedWords)
     with pytest.raises(ValueError, match="has no tokenizer; build it with from_encoder"):
@@ -133,13 +133,13 @@ def test_a_configuration_alone_has_no_tokenizer(bert: Path) -> None:
         CrfTagger(tagger_config(encoder="pretrained"))
 
 
-def test_the_encoder_has_the_dtype_of_the_whole_model(bert: Path) -> None:
+def test_the_dtype_of_the_model_decides(bert: Path) -> None:
     config = model_over(bert).config
     config.encoder_config["dtype"] = "bfloat16"  # as in the files of an encoder that was saved so
     assert {parameter.dtype for parameter in CrfTagger(config).parameters()} == {torch.float32}
 
 
-def test_word_vectors_are_not_for_it(bert: Path) -> None:
+def test_encoder_b_has_no_word_vectors(bert: Path) -> None:
     with pytest.raises(ValueError, match="and no word vectors"):
         model_over(bert).train_word_vectors()
 

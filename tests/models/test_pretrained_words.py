@@ -1,4 +1,4 @@
-"""Encoder B: pieces pooled to words, whatever the tokenizer does to them and however long a sentence is."""
+"""Encoder B: pool pieces to words, for all tokenizers and long sentences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def piece_states(folder: Path, ids: list[int]) -> Tensor:
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 @pytest.mark.parametrize("save", [save_bert, save_xlm_roberta], ids=["bert", "xlm-roberta"])
-def test_a_short_sentence_is_what_the_encoder_says(
+def test_short_sentences_pool_the_encoder_output(
     tmp_path: Path, save: Callable[[Path], Path], pooling: str
 ) -> None:
     folder, words = save(tmp_path), ["the", "dog", "a", "sees"]
@@ -51,7 +51,7 @@ def test_a_short_sentence_is_what_the_encoder_says(
         assert_close(got[index], expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_long_sentence_is_read_in_windows_each_word_where_it_is_most_central(bert: Path) -> None:
+def test_long_sentences_are_read_in_windows(bert: Path) -> None:
     words = ["abcdefg", "hij", "k", "lmnopqrstu", "v"] * 5  # 22 pieces a round
     ids = AutoTokenizer.from_pretrained(bert)([words], is_split_into_words=True, add_special_tokens=False)
     starts = window_starts(len(ids["input_ids"][0]), ROOM)
@@ -70,7 +70,7 @@ def test_a_long_sentence_is_read_in_windows_each_word_where_it_is_most_central(b
         assert_close(got[index], torch.stack(chosen).mean(0), atol=1e-5, rtol=1e-5)
 
 
-def test_windows_stay_within_the_limit_and_every_word_has_a_state(tmp_path: Path, shared: Callable) -> None:
+def test_every_word_of_a_long_sentence_has_an_embedding(tmp_path: Path, shared: Callable) -> None:
     long, short = [s.words for s in read_conllu(shared("fieldcases", "files", "p14_long_sentence.conllu"))]
     assert (len(long), len(short)) == (240, 2)
     tokenizer = piece_tokenizer(model_max_length=512)
@@ -86,7 +86,7 @@ def test_windows_stay_within_the_limit_and_every_word_has_a_state(tmp_path: Path
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_batch_mates_do_not_matter(bert: Path, pooling: str) -> None:
+def test_sentences_of_a_batch_are_independent(bert: Path, pooling: str) -> None:
     model = model_over(bert, piece_pooling=pooling)
     sentences = [["dog"], ["abcdefghijk"] * 9, ["the", "x"], ["abcdefghijklmnopqrstuvwxyz"]]
     together = word_states(model, sentences)
@@ -95,7 +95,7 @@ def test_batch_mates_do_not_matter(bert: Path, pooling: str) -> None:
         assert_close(together[index, : len(words)], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_a_word_without_pieces_is_unknown_and_moves_nobody(bert: Path, shared: Callable) -> None:
+def test_words_without_pieces_are_unknown(bert: Path, shared: Callable) -> None:
     model = model_over(bert)
     places = [2, 1, 1]
     path = shared("fieldcases", "files", "p13_zero_subwords.conllu")
@@ -112,7 +112,7 @@ def test_a_word_without_pieces_is_unknown_and_moves_nobody(bert: Path, shared: C
 
 
 @pytest.mark.parametrize("sentences", [[["\u200f"]], [["\u200f", ""], ["dog"]], [["", ""], [""]]])
-def test_sentences_of_nothing_but_such_words(bert: Path, sentences: list[list[str]]) -> None:
+def test_sentences_without_pieces(bert: Path, sentences: list[list[str]]) -> None:
     model = loud(model_over(bert)).train()
     output = model(words=sentences, labels=torch.zeros(len(sentences), 2 - (len(sentences[0]) == 1)).long())
     assert output.loss.isfinite()
@@ -121,7 +121,7 @@ def test_sentences_of_nothing_but_such_words(bert: Path, sentences: list[list[st
 
 
 @pytest.mark.parametrize("make", [piece_tokenizer, sentence_tokenizer], ids=["wordpiece", "unigram"])
-def test_no_text_spells_a_special_piece(tmp_path: Path, make: Callable) -> None:
+def test_text_cannot_spell_special_pieces(tmp_path: Path, make: Callable) -> None:
     folder = save_encoder(tmp_path, BertConfig, make(model_max_length=20))
     words = model_over(folder).encoder.words
     text = ["</s>", "[SEP]", "a<pad>b", "[PAD]", "x"]
@@ -132,7 +132,7 @@ def test_no_text_spells_a_special_piece(tmp_path: Path, make: Callable) -> None:
     assert set(features["piece_slots"].flatten().tolist()) == {-1, 0, 1, 2, 3, 4}
 
 
-def test_truncation_and_padding_of_the_tokenizer_file_are_not_ours(tmp_path: Path) -> None:
+def test_truncation_and_padding_of_the_tokenizer_are_ignored(tmp_path: Path) -> None:
     tokenizer = piece_tokenizer(model_max_length=20)
     tokenizer.backend_tokenizer.enable_truncation(6)
     tokenizer.backend_tokenizer.enable_padding(length=6)
@@ -142,7 +142,7 @@ def test_truncation_and_padding_of_the_tokenizer_file_are_not_ours(tmp_path: Pat
     assert features["attention_mask"].sum(1).tolist() == [13, 3]
 
 
-def test_byte_level_words_have_the_space_before_them(tmp_path: Path) -> None:
+def test_byte_level_words_start_with_a_space(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "encoder", GPT2Config, byte_tokenizer(), n_layer=2, n_head=2, n_embd=16)
     model = model_over(folder, labels=TAGS)
     model.save_pretrained(tmp_path / "model")
@@ -156,7 +156,7 @@ def test_byte_level_words_have_the_space_before_them(tmp_path: Path) -> None:
     [(save_bert, 20), (save_roberta, 15), (save_xlm_roberta, 18)],
     ids=["bert", "roberta", "xlm-roberta"],
 )
-def test_limit_is_what_the_encoder_has_positions_for(
+def test_max_pieces_is_limited_by_the_positions(
     tmp_path: Path, save: Callable[..., Path], limit: int
 ) -> None:
     # Padding is piece 1 in the two RoBERTa-like encoders, so that two positions are never used.
@@ -168,7 +168,7 @@ def test_limit_is_what_the_encoder_has_positions_for(
     assert word_states(model, [["abcdefghij"] * 10]).isfinite().all()
 
 
-def test_a_lower_limit_is_kept_and_one_without_room_refused(bert: Path) -> None:
+def test_max_pieces_can_be_lowered(bert: Path) -> None:
     assert model_over(bert, max_pieces=7).encoder.words.featurise([["ab"] * 30])["input_ids"].shape[1] == 7
     with pytest.raises(ValueError, match="max_pieces is 2, but the tokenizer adds 2 pieces"):
         model_over(bert, max_pieces=2).predict([{"words": ["a"]}])

@@ -1,4 +1,4 @@
-"""The multilingual encoder: long sentences, odd words, and a model over its first layers."""
+"""A real multilingual encoder: long sentences, unusual words, first layers only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_long_sentence(model: BiaffineParser, shared: Callable[..., Path]) -> No
     assert [len(columns["head"]) for columns in found] == [240, 2]
 
 
-def test_every_state_belongs_to_its_word(
+def test_embeddings_belong_to_their_words(
     model: BiaffineParser, encoder: Path, shared: Callable[..., Path]
 ) -> None:
     whole, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
@@ -52,11 +52,11 @@ def test_every_state_belongs_to_its_word(
         encoded = tokenizer([words], is_split_into_words=True, return_tensors="pt")
         with torch.no_grad():
             pieces = whole(**encoded, output_hidden_states=True).hidden_states[LAYERS][0]
-        got = word_states(model, [words])[0]
+        output = word_states(model, [words])[0]
         for index in range(len(words)):
             places = [place for place, word in enumerate(encoded.word_ids(0)) if word == index]
             expected = pieces[places].mean(0) if places else torch.zeros(pieces.shape[1])
-            assert_close(got[index], expected, atol=1e-4, rtol=1e-4)
+            assert_close(output[index], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_save_and_load(model: BiaffineParser, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two names, one tensor: models that share their words are saved whole each."""
+"""Models that share a word module or vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.tiny_models import WORDS, loud, parser, tagger, tagger_config, word
 from hf_xst import CrfTagger
 
 
-def test_models_over_one_word_table_are_whole_each(tmp_path: Path) -> None:
+def test_models_with_a_shared_word_table_are_saved_completely(tmp_path: Path) -> None:
     first, second = loud(parser()), loud(tagger(labels=["A", "B"]))
     second.encoder.words = first.encoder.words
     first.replace_word_vectors(word_vectors([*WORDS, "new"], seed=5))
@@ -33,7 +33,7 @@ def test_models_over_one_word_table_are_whole_each(tmp_path: Path) -> None:
     same(second, AutoModel.from_pretrained(tmp_path / "two"))
 
 
-def test_models_over_one_encoder_are_whole_each(bert: Path, tmp_path: Path) -> None:
+def test_models_with_a_shared_encoder_are_saved_completely(bert: Path, tmp_path: Path) -> None:
     first, second = loud(parser_over_encoder(bert)), CrfTagger.from_encoder(tagger_config(), bert).eval()
     second.encoder.words = first.encoder.words
     assert not torch.equal(
@@ -46,7 +46,7 @@ def test_models_over_one_encoder_are_whole_each(bert: Path, tmp_path: Path) -> N
     same(second, AutoModel.from_pretrained(tmp_path / "two"))
 
 
-def test_training_one_of_two_models_over_one_vector_file_leaves_the_other_alone() -> None:
+def test_training_vectors_does_not_change_other_models() -> None:
     vectors = word_vectors()
     first, second = loud(parser(vectors)), loud(parser(vectors))
     before, numbers = scores_of(second), vectors.matrix.copy()

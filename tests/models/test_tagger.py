@@ -49,7 +49,7 @@ def sequence_scores(model: CrfTagger, words: list[str]) -> dict[tuple[int, ...],
     return scores
 
 
-def test_loss_is_minus_the_log_probability_of_the_gold_tags() -> None:
+def test_loss_is_the_negative_log_likelihood() -> None:
     model = loud(tagger())
     gold = model.encode_gold(ROWS[:2])
     output = model(words=SENTENCES[:2], labels=gold)
@@ -63,7 +63,7 @@ def test_loss_is_minus_the_log_probability_of_the_gold_tags() -> None:
     assert output.units.tolist() == [1, 1]
 
 
-def test_unknown_gold_tags_are_summed_over() -> None:
+def test_unknown_gold_tags_are_marginalised() -> None:
     model = loud(tagger())
     gold = model.encode_gold(ROWS)
     assert gold[2].tolist() == [0, 1, -1, -1, -1]  # PUNCT is no tag of the model
@@ -77,7 +77,7 @@ def test_unknown_gold_tags_are_summed_over() -> None:
     assert (nothing.losses >= 0).all()
 
 
-def test_scores_and_losses_of_a_sentence_do_not_depend_on_its_batch() -> None:
+def test_scores_and_losses_do_not_depend_on_the_batch() -> None:
     model = loud(tagger(uses_upos=True, upos_names=TAGS, upos_size=3, column="xpos", labels=["p", "q"]))
     rows = [{**row, "xpos": ["p", "q", "p", "q", "q"][: len(row["words"])]} for row in ROWS]
     together = model(**model.featurise(rows), labels=model.encode_gold(rows))
@@ -110,7 +110,7 @@ def test_a_sentence_of_one_word(lengths: list[int]) -> None:
     assert model.emissions.bias.grad.isfinite().all()
 
 
-def test_sharp_scores_give_no_negative_loss() -> None:
+def test_losses_are_not_negative_for_sharp_scores() -> None:
     model = loud(tagger())
     with torch.no_grad():
         model.emissions.bias.mul_(1e4)
@@ -121,7 +121,7 @@ def test_sharp_scores_give_no_negative_loss() -> None:
     assert_close(losses, torch.zeros(3))
 
 
-def test_gold_there_and_back() -> None:
+def test_encoded_gold_decodes_to_itself() -> None:
     model, lengths = tagger(), torch.tensor(LENGTHS)
     gold = model.encode_gold(ROWS)
     best = model.gold_best(gold, lengths)
@@ -136,14 +136,14 @@ def test_gold_there_and_back() -> None:
     assert model.decode(other, lengths, names) == [{"upos": row["upos"]} for row in ROWS]
 
 
-def test_a_boundary_is_no_tag_of_a_text() -> None:
+def test_boundaries_are_not_tags_of_a_text() -> None:
     gold = tagger().encode_gold([{"upos": ["<s>", "</s>", "NOUN"]}])
     assert gold.tolist() == [[-1, -1, 1]]
     with pytest.raises(ValueError, match="adds the sentence boundaries itself"):
         tagger_config(labels=["NOUN", "</s>"])
 
 
-def test_half_precision_ends_before_scores() -> None:
+def test_scores_of_half_precision_models_are_float32() -> None:
     model = loud(tagger()).to(torch.bfloat16)
     output = model(words=SENTENCES, labels=model.encode_gold(ROWS))
     assert output.scores.dtype == output.losses.dtype == torch.float32
@@ -164,7 +164,7 @@ def test_names_columns_and_published_dropout() -> None:
     assert CrfTagger.settings_from_rows(rows) == {"labels": ["A"], "upos_names": ["A"]}
 
 
-def test_output_dropout_is_of_training_alone() -> None:
+def test_output_dropout_is_active_in_training_only() -> None:
     model = loud(tagger(word_vectors(), output_dropout=0.5, context_dropout=0.0, word_dropout=0.0))
     calm = model(words=SENTENCES).scores
     assert_close(calm, model(words=SENTENCES).scores, atol=0, rtol=0)

@@ -20,9 +20,7 @@ def test_windows_cover_every_piece_and_overlap(pieces: int, room: int) -> None:
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=25), st.integers(1, 15))
-def test_each_piece_is_read_once_and_a_word_of_half_a_window_in_one_place(
-    sizes: list[int], room: int
-) -> None:
+def test_each_piece_is_used_once(sizes: list[int], room: int) -> None:
     word_of = [word for word, size in enumerate(sizes) for _ in range(size)]
     ids = list(range(len(word_of)))
     window_of = assign_words(word_of, room)
@@ -42,7 +40,7 @@ def test_each_piece_is_read_once_and_a_word_of_half_a_window_in_one_place(
 
 
 @given(st.lists(st.integers(1, 3), min_size=10, max_size=40), st.integers(6, 12))
-def test_a_word_is_read_where_it_is_most_central(sizes: list[int], room: int) -> None:
+def test_words_are_read_in_the_nearest_window(sizes: list[int], room: int) -> None:
     word_of = [word for word, size in enumerate(sizes) for _ in range(size)]
     starts, window_of = window_starts(len(word_of), room), assign_words(word_of, room)
     if len(starts) == 1:
@@ -64,7 +62,7 @@ def test_context_on_both_sides_is_at_least_a_quarter_window() -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 10])
-def test_a_short_sentence_is_one_window(pieces: int) -> None:
+def test_short_sentences_are_one_window(pieces: int) -> None:
     ids = list(range(pieces))
     (window,) = cut_windows(ids, ids, assign_words(ids, 10), 10)
     assert window.ids == window.slots == ids

@@ -1,4 +1,4 @@
-"""What stands at a model's input: word vectors, special words, dropout of words and of coarse tags."""
+"""The input of models: word vectors, special words, UPOS tags and dropout."""
 
 from __future__ import annotations
 
@@ -26,82 +26,82 @@ def encode(encoder: WordEncoder, sentences: list[list[str]]) -> Tensor:
     return encoder(lengths, encoder.featurise(sentences))
 
 
-def test_words_have_their_vectors_behind_the_root_symbol() -> None:
+def test_words_follow_the_root_symbol() -> None:
     encoder, vectors = word_encoder(), word_vectors()
-    got = encode(encoder, SENTENCES)
+    output = encode(encoder, SENTENCES)
     for index, words in enumerate(SENTENCES):
-        assert_close(got[index, 0], encoder.special_vectors[1])
+        assert_close(output[index, 0], encoder.special_vectors[1])
         for place, word in enumerate(words, start=1):
             if word in WORDS:
                 expected = torch.from_numpy(vectors.matrix[WORDS.index(word)])
             else:
                 expected = encoder.special_vectors[0]
-            assert_close(got[index, place], expected)
+            assert_close(output[index, place], expected)
 
 
-def test_a_tagger_closes_every_sentence_where_it_ends() -> None:
+def test_taggers_add_a_symbol_at_each_end() -> None:
     encoder = tagger(context_layers=0).encoder
-    got = encode(encoder, SENTENCES)
+    output = encode(encoder, SENTENCES)
     for index, words in enumerate(SENTENCES):
-        assert_close(got[index, 0], encoder.special_vectors[1])
-        assert_close(got[index, len(words) + 1], encoder.special_vectors[2])
+        assert_close(output[index, 0], encoder.special_vectors[1])
+        assert_close(output[index, len(words) + 1], encoder.special_vectors[2])
 
 
-def test_forms_are_sought_exact_lower_cased_and_with_digits_as_zero() -> None:
+def test_lookup_falls_back_to_lower_case_and_digits_as_zero() -> None:
     table = parser(word_vectors(["the", "The", "00", "v0"])).encoder.words
     ids = table.featurise([["The", "THE", "47", "V8", "8"]])["word_ids"]
     assert ids.tolist() == [[3, 2, 4, 5, 1]]
 
 
-def test_word_dropout_gives_words_the_unknown_vector_in_training_alone() -> None:
+def test_word_dropout_replaces_words_in_training_only() -> None:
     encoder = word_encoder(word_dropout=0.5)
     sentences = [["dog"] * 50] * 20
     assert_close(encode(encoder, sentences), encode(encoder, sentences), atol=0, rtol=0)
     encoder.train()
-    got = encode(encoder, sentences)
-    dropped = (got[:, 1:] == encoder.special_vectors[0]).all(-1)
-    kept = (got[:, 1:] == torch.from_numpy(word_vectors().matrix[1])).all(-1)
+    output = encode(encoder, sentences)
+    dropped = (output[:, 1:] == encoder.special_vectors[0]).all(-1)
+    kept = (output[:, 1:] == torch.from_numpy(word_vectors().matrix[1])).all(-1)
     assert (dropped ^ kept).all()
     assert 0.4 < dropped.float().mean() < 0.6
-    assert_close(got[:, 0], encoder.special_vectors[1].expand(20, -1))  # the root symbol is never dropped
+    assert_close(output[:, 0], encoder.special_vectors[1].expand(20, -1))  # the root symbol is never dropped
 
 
-def test_the_unknown_word_and_the_specials_are_learned() -> None:
+def test_unknown_and_special_words_are_trained() -> None:
     encoder = word_encoder()
     encode(encoder, [["zebra"]]).sum().backward()
     assert (encoder.special_vectors.grad == 1).all()
 
 
-def test_coarse_tags_are_embedded_with_special_ones_around() -> None:
+def test_upos_embeddings() -> None:
     tags = UposEmbeddings(TAGS, 3, dropout=0.0)
     ids = tags.featurise(ROWS)
     assert ids.tolist() == [[2, 3, 4, 2, 3], [3, 0, 0, 0, 0], [2, 3, 0, 0, 0]]  # PUNCT is unknown
-    got = tags(ids, torch.tensor([5, 1, 3]), 1, 1)
+    output = tags(ids, torch.tensor([5, 1, 3]), 1, 1)
     rows = tags.embeddings.weight
-    assert_close(got[0], rows[[1, 2, 3, 4, 2, 3, 1]])
-    assert_close(got[1, :3], rows[[1, 3, 1]])
-    assert_close(got[2, :5], rows[[1, 2, 3, 0, 1]])
+    assert_close(output[0], rows[[1, 2, 3, 4, 2, 3, 1]])
+    assert_close(output[1, :3], rows[[1, 3, 1]])
+    assert_close(output[2, :5], rows[[1, 2, 3, 0, 1]])
 
 
-def test_tag_dropout_gives_the_unknown_tag_in_training_alone() -> None:
+def test_upos_dropout_replaces_tags_in_training_only() -> None:
     tags = UposEmbeddings(TAGS, 3, dropout=0.5)
     ids, lengths = torch.full((20, 50), 3), torch.full((20,), 50)
-    got = tags.train()(ids, lengths, 1, 0)
-    dropped = (got[:, 1:] == tags.embeddings.weight[0]).all(-1)
-    kept = (got[:, 1:] == tags.embeddings.weight[3]).all(-1)
+    output = tags.train()(ids, lengths, 1, 0)
+    dropped = (output[:, 1:] == tags.embeddings.weight[0]).all(-1)
+    kept = (output[:, 1:] == tags.embeddings.weight[3]).all(-1)
     assert (dropped ^ kept).all()
     assert 0.4 < dropped.float().mean() < 0.6
-    assert (got[:, 0] == tags.embeddings.weight[1]).all()
+    assert (output[:, 0] == tags.embeddings.weight[1]).all()
     assert_close(tags.eval()(ids, lengths, 1, 0)[:, 1:], tags.embeddings.weight[3].expand(20, 50, 3))
 
 
-def test_unknown_tags_are_no_noise_where_nothing_trains_them() -> None:
+def test_the_unknown_tag_is_zero_unless_trained() -> None:
     assert (parser().coarse_tags.embeddings.weight[0] == 0).all()
     assert (parser(upos_dropout=0.2).coarse_tags.embeddings.weight[0] != 0).any()
 
 
 @pytest.mark.parametrize("upos", [None, ["_", "_"]])
-def test_a_sentence_without_tags_needs_a_model_that_has_seen_such(upos: list[str] | None) -> None:
+def test_sentences_without_tags_require_upos_dropout(upos: list[str] | None) -> None:
     row = {"sent_id": "x7", "words": ["the", "dog"], "upos": upos}
     with pytest.raises(ValueError, match=r"sentence x7: .* UPOS tags .* tag it first"):
         parser().predict([row])
@@ -110,7 +110,7 @@ def test_a_sentence_without_tags_needs_a_model_that_has_seen_such(upos: list[str
     assert model.predict([row]) == model.predict([unknown])
 
 
-def test_coarse_tags_change_the_scores_and_unknown_ones_are_alike() -> None:
+def test_upos_tags_change_the_scores() -> None:
     model = loud(parser())
     scores = model(words=SENTENCES, upos=UPOS).scores
     other = [["X"] * len(words) for words in SENTENCES]
@@ -119,12 +119,12 @@ def test_coarse_tags_change_the_scores_and_unknown_ones_are_alike() -> None:
     assert_close(model(words=SENTENCES, upos=other).scores, model(words=SENTENCES, upos=another).scores)
 
 
-def test_coarse_tags_need_names() -> None:
+def test_uses_upos_requires_names() -> None:
     with pytest.raises(ValueError, match="upos_names"):
         parser(upos_names=[])
 
 
-def test_another_language_takes_the_place_of_the_table() -> None:
+def test_replace_word_vectors() -> None:
     model = loud(parser())
     target = word_vectors(["der", "hund"], seed=3)
     model.replace_word_vectors(target)
@@ -152,14 +152,14 @@ def test_vectors_of_another_space_are_refused(size: int, name: str, message: str
     assert model.config.vocabulary_size == len(WORDS)
 
 
-def test_a_table_in_half_precision_stays_so() -> None:
+def test_replaced_vectors_keep_the_dtype() -> None:
     model = parser().to(torch.bfloat16)
     model.replace_word_vectors(word_vectors(seed=2))
     assert model.encoder.words.vectors.dtype == torch.bfloat16
     assert model(words=SENTENCES, upos=UPOS).scores.isfinite().all()
 
 
-def test_the_configuration_given_is_not_changed() -> None:
+def test_from_vectors_copies_the_configuration() -> None:
     config = parser().config
     before = config.to_dict()
     one = type(parser()).from_vectors(config, word_vectors(["x"], seed=1))
@@ -167,7 +167,7 @@ def test_the_configuration_given_is_not_changed() -> None:
     assert one.config.vocabulary_size == 1
 
 
-def test_frozen_vectors_are_shared_and_trained_ones_are_a_copy() -> None:
+def test_frozen_vectors_are_shared_and_trained_vectors_copied() -> None:
     vectors = word_vectors()
     frozen, trained = parser(vectors), parser(vectors, freeze_word_vectors=False)
     address = vectors.matrix.__array_interface__["data"][0]
@@ -186,7 +186,7 @@ def test_frozen_vectors_are_shared_and_trained_ones_are_a_copy() -> None:
     assert "encoder.words.vectors" in dict(frozen.named_buffers())
 
 
-def test_trained_vectors_get_gradients_for_the_words_that_occur() -> None:
+def test_trained_vectors_get_gradients() -> None:
     model = loud(parser(freeze_word_vectors=False))
     model(**model.featurise(ROWS[1:2]), labels=model.encode_gold(ROWS[1:2])).loss.backward()
     model.zero_grad()
@@ -195,7 +195,7 @@ def test_trained_vectors_get_gradients_for_the_words_that_occur() -> None:
     assert touched.tolist() == [word in SENTENCES[0] for word in WORDS]
 
 
-def test_read_only_and_transposed_matrices_are_taken() -> None:
+def test_read_only_and_transposed_matrices() -> None:
     matrix = np.ascontiguousarray(word_vectors().matrix.T).T
     matrix.flags.writeable = False
     model = parser(replace(word_vectors(), matrix=matrix))
@@ -203,7 +203,7 @@ def test_read_only_and_transposed_matrices_are_taken() -> None:
     assert_close(model.encoder.words.vectors, torch.tensor(matrix))
 
 
-def test_a_table_without_words_knows_none() -> None:
+def test_empty_word_tables() -> None:
     model = loud(parser())
     model.replace_word_vectors(word_vectors([]))
     assert model.predict(ROWS)
