@@ -205,7 +205,7 @@ class _HelpFormatter(argparse.HelpFormatter):
     def _expand_help(self, action: argparse.Action) -> str:
         if action.required:
             return f"{action.help} (required)"
-        if action.default in (None, [], False, argparse.SUPPRESS):
+        if action.default in (None, [], argparse.SUPPRESS) or action.default is False:
             return str(action.help)
         default = " ".join(map(str, action.default)) if isinstance(action.default, list) else action.default
         return f"{action.help} (default: {default})"
