@@ -24,11 +24,10 @@ from timing import Line, machine, medians, table
 from hf_xst.data import ConlluSentence, iterate_unlabelled, write_conllu
 from hf_xst.files import write_text
 from hf_xst.inference.annotation import AnnotationSettings, Annotator
-from hf_xst.inference.confidence import Reading
-from hf_xst.inference.outputs import FORMS
-from hf_xst.inference.resuming import BlockFile
+from hf_xst.inference.outputs import WRITERS
+from hf_xst.inference.resuming import ResumableFile
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.sources.pool import ready_model
+from hf_xst.sources.loading import ready_model
 
 SENTENCES = {FULL: 200, QUICK: 6}
 
@@ -37,8 +36,8 @@ def whole(annotator: Annotator, given: Path, output: Path, form: str) -> Callabl
     """Return what the command does from file to file."""
 
     def work() -> None:
-        write = FORMS[form](annotator)
-        with BlockFile(output, {}) as file:
+        write = WRITERS[form](annotator)
+        with ResumableFile(output, {}) as file:
             for block in annotator.blocks(iterate_unlabelled(given), annotator.row):
                 file.add(write(block, None), {"sentences": len(block)})
 
@@ -47,7 +46,7 @@ def whole(annotator: Annotator, given: Path, output: Path, form: str) -> Callabl
 
 def lines(model: StructuredModel, given: Path, sizes: Sizes) -> Iterator[Line]:
     """Compare the models' share with the whole, and the whole with and without confidence."""
-    plain, sure = (Annotator([model], AnnotationSettings(Reading(confidence=c))) for c in (False, True))
+    plain, sure = (Annotator([model], AnnotationSettings(confidence=c)) for c in (False, True))
     rows = [plain.row(sentence) for sentence in iterate_unlabelled(given)]
     for name, annotator in (("", plain), (", confidence", sure)):
         for form, output in (("conllu", "out.conllu"), ("conllu", "out.conllu.gz"), ("jsonl", "out.jsonl")):

@@ -116,7 +116,7 @@ def test_without_the_extra_there_are_numbers_and_no_figure(world, tmp_path, monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert run(*command(world, "tagger", "--output", tmp_path)) == 0
-    assert "no plot was drawn: matplotlib is not installed" in capsys.readouterr().err
+    assert "skipped the plot: matplotlib is not installed" in capsys.readouterr().err
     assert (tmp_path / "analysis.json").exists()
     assert not list(tmp_path.glob("sources.*"))
 
@@ -124,7 +124,7 @@ def test_without_the_extra_there_are_numbers_and_no_figure(world, tmp_path, monk
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--sources {here}/parser0", "give --treebank: charts are measured against gold"),
+        ("--sources {here}/parser0", "pass --treebank: charts are measured against gold"),
         ("--sources {here}/tagger0 {bank} --tagger {here}/tagger1", "--tagger would replace the gold"),
         ("--sources {here}/parser0 {here}/tagger0 {bank}", "must all be models of one kind"),
         (

@@ -39,7 +39,7 @@ def repository(client: Client, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_pipeline_by_id_finds_the_tagger_of_the_same_revision(client, repository, expected):
     found = client("annotate", task="dependency-parsing", model=repository, revision="v1", words=WORDS)
     assert found == expected
-    with pytest.raises(Exception, match=r"this model reads coarse tags .* tag it first"):
+    with pytest.raises(Exception, match=r"this model reads UPOS tags .* tag it first"):
         client("annotate", task="dependency-parsing", model=repository, words=WORDS)
 
 

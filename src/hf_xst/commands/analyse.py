@@ -38,7 +38,7 @@ class AnalyseArguments(OutputArguments, SentenceArguments, VectorArguments):
     floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
     weights: str | None = option("YAML file with a weight for each source by name; also measures that pool.")
     max_length: int | None = option(
-        "Longest sentence, special tokens included; defaults to 30 for parsers and 60 for taggers, as for charts."
+        "Longest sentence, special tokens included; defaults to 30 for parsers and 60 for taggers."
     )
     batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
     plots: bool = option("Plot the agreement of the sources against their accuracy.", True)
@@ -64,9 +64,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     models = load_sources(SourceSpec.parse_all(arguments.sources), vectors)
     pool, model = SourcePool(models), next(iter(models.values()))
     if arguments.tagger is not None and model.columns == (model.annotation_column,):
-        raise ValueError(
-            "--tagger would replace the gold tags that charts are measured against; leave it out"
-        )
+        raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")
     limits = length_limits(model, arguments.max_length)
     gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, model.columns, **limits)
     say(note)

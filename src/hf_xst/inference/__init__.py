@@ -1,1 +1,1 @@
-"""Running models over streams of sentences: annotation, confidence and output formats."""
+"""Run models over streams of sentences: annotation, confidence, output formats and pipelines."""

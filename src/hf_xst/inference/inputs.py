@@ -1,4 +1,4 @@
-"""What pipelines take: running text, words, CoNLL-U, or rows of data sets."""
+"""Read the inputs of pipelines: running text, words, CoNLL-U, or rows of data sets."""
 
 from __future__ import annotations
 
@@ -22,80 +22,79 @@ _EXPECTED = (
 )
 
 
-class Given(NamedTuple):
-    """The sentences of one input; text may hold any number, everything else holds one."""
+class Input(NamedTuple):
+    """The sentences of one input: any number for text, one for everything else."""
 
     sentences: list[ConlluSentence]
     is_text: bool
 
 
 def is_single(inputs: Any, split_into_words: bool | None) -> bool:
-    """Say whether something is one input, and not several.
+    """Decide whether a pipeline got one input or several.
 
     A list of strings is the words of one sentence, unless `split_into_words` is false: then it is a list of
     texts.
 
     Raises:
-        ValueError: a list of strings holds white space and nothing says whether they are words or texts.
+        ValueError: if the strings contain white space and `split_into_words` is not set.
     """
     if isinstance(inputs, (str, Mapping, ConlluSentence)):
         return True
-    strings = isinstance(inputs, (list, tuple)) and inputs and all(isinstance(item, str) for item in inputs)
-    if not strings or split_into_words is False:
+    is_strings = (
+        isinstance(inputs, (list, tuple)) and inputs and all(isinstance(each, str) for each in inputs)
+    )
+    if not is_strings or split_into_words is False:
         return False
-    if split_into_words is None:
-        spaced = next((item for item in inputs if len(item.split()) > 1), None)
-        if spaced is not None:
-            raise ValueError(
-                f"found {spaced[:40]!r} in a list of strings: are these texts, or the words of a sentence? "
-                "Say is_split_into_words=False for texts, is_split_into_words=True for words"
-            )
+    spaced = next((each for each in inputs if len(each.split()) > 1), None)
+    if split_into_words is None and spaced is not None:
+        raise ValueError(
+            f"found {spaced[:40]!r} in a list of strings: pass is_split_into_words=False if these are texts, "
+            "is_split_into_words=True if they are the words of a sentence"
+        )
     return True
 
 
-def several(inputs: Any) -> Iterator[Any]:
-    """Give the inputs that something holds; the rows of a treebank come with all that CoNLL-U holds.
+def iterate_inputs(inputs: Any) -> Iterator[Any]:
+    """Iterate over several inputs; rows of a treebank become complete CoNLL-U sentences.
 
     Raises:
-        ValueError: it is nothing of the kind.
+        ValueError: if the inputs are not iterable.
     """
     if isinstance(inputs, datasets.Dataset) and inputs.features == TREEBANK_FEATURES:
         return dataset_to_sentences(inputs)
     if isinstance(inputs, Iterable):
         return iter(inputs)
     if isinstance(inputs, Dataset):
-        return (inputs[place] for place in range(len(cast("Sized", inputs))))
-    raise ValueError(
-        f"found {str(inputs)[:60]!r} ({type(inputs).__name__}); {_EXPECTED}, or several of these"
-    )
+        return (inputs[index] for index in range(len(cast("Sized", inputs))))
+    raise _unexpected(inputs, ", or several of these")
 
 
-def given(item: Any, segmenter: Segmenter = segment, place: int = 1) -> Given:
+def read_input(item: Any, segmenter: Segmenter = segment, number: int = 1) -> Input:
     """Read one input.
 
     Args:
-        item: see the module.
-        segmenter: cuts text into sentences and words.
-        place: the input's place among others, for messages.
+        item: the input.
+        segmenter: splits text into sentences and words.
+        number: the input's number among others, for messages.
 
     Raises:
-        ValueError: it cannot be read, or is nothing of the kind.
+        ValueError: if the input cannot be read.
     """
     if isinstance(item, ConlluSentence):
-        return Given([item], is_text=False)
+        return Input([item], is_text=False)
     if isinstance(item, Mapping) and not {"words", "tokens"} & set(item):
         item = item.get("text", item)
     if isinstance(item, str):
-        found = list(_of_text(item, segmenter))
+        sentences = list(_read_text(item, segmenter))
     elif isinstance(item, Mapping):
-        found = [_of_row(item)]
+        sentences = [_read_row(item)]
     else:
-        found = [ConlluSentence.from_words(_words(item))]
-    named = [replace(each, path=f"<input {place}>", number=number) for number, each in enumerate(found, 1)]
-    return Given(named, isinstance(item, str))
+        sentences = [ConlluSentence.from_words(_words(item))]
+    named = [replace(each, path=f"<input {number}>", number=i) for i, each in enumerate(sentences, start=1)]
+    return Input(named, isinstance(item, str))
 
 
-def _of_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
+def _read_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
     text = text.removeprefix(BYTE_ORDER_MARK)
     rows = (line for line in text.split("\n") if line.strip() and not line.startswith("#"))
     if next(rows, "").count("\t") == len(COLUMNS) - 1:
@@ -105,7 +104,7 @@ def _of_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
             yield from paragraph_sentences(paragraph, segmenter)
 
 
-def _of_row(row: Mapping[str, Any]) -> ConlluSentence:
+def _read_row(row: Mapping[str, Any]) -> ConlluSentence:
     words = _words(row.get("words", row.get("tokens")))
     name, upos = row.get("sent_id"), row.get("upos")
     name = None if name in (None, "") else str(name)
@@ -117,4 +116,8 @@ def _of_row(row: Mapping[str, Any]) -> ConlluSentence:
 def _words(item: Any) -> Sequence[str]:
     if isinstance(item, (list, tuple)) and item and all(isinstance(word, str) for word in item):
         return item
-    raise ValueError(f"found {str(item)[:60]!r} ({type(item).__name__}); {_EXPECTED}")
+    raise _unexpected(item)
+
+
+def _unexpected(item: Any, more: str = "") -> ValueError:
+    return ValueError(f"found {str(item)[:60]!r} ({type(item).__name__}); {_EXPECTED}{more}")

@@ -1,17 +1,17 @@
-"""Annotated sentences as CoNLL-U, as dictionaries or JSON lines, and as drawn trees.
+"""Write annotated sentences as CoNLL-U, dictionaries, JSON lines, drawn trees and spaCy documents.
 
-What a CoNLL-U column holds goes there; other columns go to MISC under their own name. Probabilities go to
-MISC as well:
+CoNLL-U columns hold what they are meant for; other columns go to MISC under their own name, and so do
+probabilities:
 
-- ``HeadProb``: that the head is right, whatever the label;
-- ``LabelProb``: that the label is right, whatever the head;
-- ``ArcProb``: that both are;
-- ``TagProb``: that the tag is right;
+- ``HeadProb``: of the head, whatever the label;
+- ``LabelProb``: of the label, whatever the head;
+- ``ArcProb``: of both together;
+- ``TagProb``: of the tag.
 
-and comments hold the log-probability of the whole tree (``# tree_log_prob``) or tag sequence
-(``# tags_log_prob``), the k best (``# kbest 1 = {JSON}``), and why a sentence was left out
-(``# not_annotated``; its predicted columns are then blank). All these are replaced where a sentence has them
-already; everything else of the sentence stays.
+Comments hold the log-probability of the whole tree (``# tree_log_prob``) or tag sequence
+(``# tags_log_prob``), the k best (``# kbest 1 = {JSON}``), and why a sentence was skipped
+(``# not_annotated``; its predicted columns are blank). Earlier entries of these kinds are replaced; the rest
+of the sentence is unchanged.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from hf_xst.data import ConlluSentence
 from hf_xst.data.conllu import conllu_texts
 from hf_xst.data.sentence import BLANK, COLUMNS
 from hf_xst.drawing import tree_text
-from hf_xst.inference.annotation import Annotated, Annotation, Annotator, Form
+from hf_xst.extras import import_optional
+from hf_xst.inference.annotation import Annotator
+from hf_xst.inference.confidence import Annotation
 from hf_xst.models.modeling import StructuredModel
 
+Annotated = tuple[ConlluSentence, Annotation]
+Writer = Callable[[Sequence[Annotated], ConlluSentence | None], str]
+"""Writes a block of annotated sentences, given the sentence before them in the file, if any."""
 _DIGITS = 4
-_KBEST, _LEFT_OUT = "# kbest ", "# not_annotated = "
-
-
-def probability_key(part: str) -> str:
-    """Return the key in MISC of the probability of a part of a word's claims."""
-    return f"{part.capitalize()}Prob"
+_KBEST, _SKIPPED = "# kbest ", "# not_annotated = "
+_SPACY_COLUMNS = {"upos": "pos", "xpos": "tags", "deprel": "deps"}
 
 
 class ConlluWriter:
-    """Puts annotations into CoNLL-U sentences.
+    """Write annotations into CoNLL-U sentences.
 
     Args:
         models: the models that annotate.
@@ -51,117 +52,77 @@ class ConlluWriter:
         parts = {part for model in models for part in model.candidate_parts(nothing)}
         columns = tuple(column for model in models for column in model.columns)
         self._columns = tuple(column for column in columns if column in COLUMNS)
-        self._keys = {probability_key(part) for part in parts} | set(columns) - set(self._columns)
-        self._comments = (*(f"# {model.whole}_log_prob =" for model in models), _KBEST, _LEFT_OUT)
+        self._keys = {_probability_key(part) for part in parts} | set(columns) - set(self._columns)
+        self._comments = (*(f"# {model.structure_name}_log_prob =" for model in models), _KBEST, _SKIPPED)
 
     def sentence(self, sentence: ConlluSentence, annotation: Annotation) -> ConlluSentence:
-        """Return the sentence with the annotation in it."""
+        """Return the sentence with its annotation."""
         blank = [BLANK] * len(sentence.word_rows)
         columns: dict[str, Any] = {**dict.fromkeys(self._columns, blank), **annotation.columns}
         for part, values in annotation.probabilities.items():
-            columns[probability_key(part)] = [f"{value:.{_DIGITS}f}" for value in values]
-        found = sentence.annotated(columns, instead_of=self._keys)
-        return found.commented(_comments(annotation), instead_of=self._comments)
+            columns[_probability_key(part)] = [f"{value:.{_DIGITS}f}" for value in values]
+        annotated = sentence.with_annotation(columns, drop=self._keys)
+        return annotated.with_comments(_comments(annotation), drop=self._comments)
+
+
+def _probability_key(part: str) -> str:
+    """Return the key in MISC of the probability of a part of a word's claim."""
+    return f"{part.capitalize()}Prob"
 
 
 def _comments(annotation: Annotation) -> list[str]:
-    comments = [f"# {whole}_log_prob = {_fixed(value)}" for whole, value in annotation.log_probs.items()]
+    comments = [f"# {name}_log_prob = {_fixed(value)}" for name, value in annotation.log_probs.items()]
     for rank, (columns, log_prob) in enumerate(annotation.ranked, start=1):
         content = {"log_prob": _rounded(log_prob), **columns}
         comments.append(f"{_KBEST}{rank} = {json.dumps(content, ensure_ascii=False)}")
-    if annotation.left_out is not None:
-        comments.append(f"{_LEFT_OUT}{annotation.left_out}")
-    return comments
+    return comments + ([] if annotation.skipped is None else [f"{_SKIPPED}{annotation.skipped}"])
 
 
 def as_dict(sentence: ConlluSentence, annotation: Annotation) -> dict[str, Any]:
-    """Return what is known of a sentence and was found out about it.
+    """Return a sentence and its annotation as a dictionary.
 
     Returns:
-        `words`; `sent_id`, `text` and `upos` as far as the sentence has them; each predicted column; with
-        confidence `confidence` (a list of probabilities for each part of the words' claims) and `log_prob`
-        (by the name of what is whole); the k best as `kbest`; and `not_annotated`, the reason, where a
-        sentence was left out.
+        `words`; `sent_id`, `text` and `upos` if the sentence has them; each predicted column; with
+        confidence `confidence` (probabilities by the part of a word's claim) and `log_prob` (by the name of
+        the structure); the k best as `kbest`; and `not_annotated`, the reason why a sentence was skipped.
     """
-    given = {"sent_id": sentence.sent_id, "text": sentence.text}
-    found: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    found["words"] = sentence.words
-    if annotation.left_out is None and any(tag != BLANK for tag in sentence.upos):
-        found["upos"] = sentence.upos
-    found |= annotation.columns
+    known = {"sent_id": sentence.sent_id, "text": sentence.text}
+    result: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
+    result["words"] = sentence.words
+    if annotation.skipped is not None:
+        return result | {"not_annotated": annotation.skipped}
+    if any(tag != BLANK for tag in sentence.upos):
+        result["upos"] = sentence.upos
+    result |= annotation.columns
     if annotation.log_probs:
-        found |= {"confidence": annotation.probabilities, "log_prob": annotation.log_probs}
+        result |= {"confidence": annotation.probabilities, "log_prob": annotation.log_probs}
     if annotation.ranked:
-        found["kbest"] = [{**each.columns, "log_prob": each.log_prob} for each in annotation.ranked]
-    if annotation.left_out is not None:
-        found["not_annotated"] = annotation.left_out
-    return found
+        result["kbest"] = [{**each.columns, "log_prob": each.log_prob} for each in annotation.ranked]
+    return result
 
 
 def drawing(sentence: ConlluSentence, annotation: Annotation) -> str:
-    """Return the tree in characters under the sentence's comments, the k best below one another."""
-    given = [comment for comment in sentence.comments if comment.startswith(("# sent_id", "# text"))]
-    lines = [*given, *_comments(replace(annotation, ranked=()))]
+    """Draw the tree, or the k best trees, for a terminal, below the comments of the sentence."""
+    comments = [comment for comment in sentence.comments if comment.startswith(("# sent_id", "# text"))]
+    lines = [*comments, *_comments(replace(annotation, ranked=()))]
     upos = annotation.columns.get("upos", sentence.upos)
     tags = upos if any(tag != BLANK for tag in upos) else None
-    for rank, (columns, log_prob) in enumerate(annotation.ranked, start=1):
-        lines.append(f"{_KBEST}{rank}, log_prob = {_fixed(log_prob)}")
+    trees = [
+        (f"{_KBEST}{rank}, log_prob = {_fixed(each.log_prob)}", each.columns)
+        for rank, each in enumerate(annotation.ranked, start=1)
+    ]
+    if annotation.columns and not trees:
+        trees = [("", annotation.columns)]
+    for heading, columns in trees:
+        lines += [heading] if heading else []
         lines.append(tree_text(sentence.words, columns["head"], columns["deprel"], tags))
-    if annotation.columns and not annotation.ranked:
-        lines.append(
-            tree_text(sentence.words, annotation.columns["head"], annotation.columns["deprel"], tags)
-        )
     return "\n".join(lines) + "\n"
 
 
-# -- what `hf-xst predict` writes -----------------------------------------------------------------------
-
-
-def conllu_form(annotator: Annotator) -> Form:
-    """Return what writes CoNLL-U."""
-    writer = ConlluWriter(annotator.models)
-
-    def write(block: Sequence[Annotated], before: ConlluSentence | None) -> str:
-        return "".join(conllu_texts((writer.sentence(*each) for each in block), before))
-
-    return write
-
-
-def json_form(annotator: Annotator) -> Form:
-    """Return what writes JSON lines, numbers rounded."""
-
-    def write(block: Sequence[Annotated], before: ConlluSentence | None) -> str:
-        rows = ({"sent_id": sentence.identifier, **as_dict(sentence, found)} for sentence, found in block)
-        return "".join(json.dumps(_rounded(row), ensure_ascii=False) + "\n" for row in rows)
-
-    return write
-
-
-def drawing_form(annotator: Annotator) -> Form:
-    """Return what draws trees, an empty line between them.
-
-    Raises:
-        ValueError: the models predict no trees.
-    """
-    check_parses(annotator.columns, "drawn trees")
-
-    def write(block: Sequence[Annotated], before: ConlluSentence | None) -> str:
-        return "".join(f"{drawing(*each)}\n" for each in block)
-
-    return write
-
-
-FORMS: Mapping[str, Callable[[Annotator], Form]] = {
-    "conllu": conllu_form,
-    "jsonl": json_form,
-    "trees": drawing_form,
-}
-
-
-def check_parses(columns: Sequence[str], what: str) -> None:
-    """Raise ValueError unless there are heads and relations among the columns."""
+def check_parses(columns: Sequence[str], output: str) -> None:
+    """Raise ValueError unless heads and relations are predicted."""
     if not {"head", "deprel"} <= set(columns):
-        raise ValueError(f"{what} need a parser; the model predicts {' and '.join(columns)}")
+        raise ValueError(f"{output} requires a parser; the model predicts {' and '.join(columns)}")
 
 
 def _fixed(value: float) -> str:
@@ -169,7 +130,7 @@ def _fixed(value: float) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Round all numbers in nested lists and mappings; no minus before a zero."""
+    """Round all numbers in nested lists and mappings, without negative zeros."""
     if isinstance(value, float):
         return round(value, _DIGITS) + 0.0
     if isinstance(value, dict):
@@ -177,3 +138,86 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_rounded(item) for item in value]
     return value
+
+
+# -- formats of `hf-xst predict` -------------------------------------------------------------------------
+
+
+def _conllu_writer(annotator: Annotator) -> Writer:
+    writer = ConlluWriter(annotator.models)
+    return lambda block, before: "".join(conllu_texts((writer.sentence(*each) for each in block), before))
+
+
+def _json_writer(annotator: Annotator) -> Writer:
+    def write(block: Sequence[Annotated], before: ConlluSentence | None) -> str:
+        rows = ({"sent_id": sentence.identifier, **as_dict(sentence, each)} for sentence, each in block)
+        return "".join(json.dumps(_rounded(row), ensure_ascii=False) + "\n" for row in rows)
+
+    return write
+
+
+def _tree_writer(annotator: Annotator) -> Writer:
+    check_parses(annotator.columns, "--to trees")
+    return lambda block, before: "".join(f"{drawing(*each)}\n" for each in block)
+
+
+WRITERS: Mapping[str, Callable[[Annotator], Writer]] = {
+    "conllu": _conllu_writer,
+    "jsonl": _json_writer,
+    "trees": _tree_writer,
+}
+"""Writers by the name of their format; they raise ValueError if the models do not suit the format."""
+
+
+# -- spaCy -----------------------------------------------------------------------------------------------
+
+
+def spacy_doc(sentences: Sequence[Annotated], vocab: Any = None) -> Any:
+    """Return one spaCy `Doc` of all sentences, with the known tags, heads and relations.
+
+    Confidences are in `doc.user_data["hf_xst"]`, one dictionary for each sentence.
+
+    Args:
+        sentences: the sentences of a text.
+        vocab: the vocabulary of the spaCy pipeline that the document is for; defaults to a blank one.
+
+    Raises:
+        ImportError: if spaCy is not installed.
+    """
+    doc_class = import_optional("spacy.tokens", "spacy").Doc
+    vocab = import_optional("spacy.vocab", "spacy").Vocab() if vocab is None else vocab
+    misc = [cell for sentence, _ in sentences for cell in sentence.column("misc")]
+    columns: dict[str, list[Any]] = {
+        "words": [word for sentence, _ in sentences for word in sentence.words],
+        "spaces": ["SpaceAfter=No" not in cell.split("|") for cell in misc],
+    }
+    for column, name in _SPACY_COLUMNS.items():
+        values = [value for each in sentences for value in _values(column, *each)]
+        if any(values):
+            columns[name] = values
+    if "deps" in columns:
+        columns["heads"] = _absolute_heads(sentences)
+    else:
+        columns["sent_starts"] = [index == 0 for each in sentences for index in range(len(each[0].word_rows))]
+    doc = doc_class(vocab, **columns)
+    doc.user_data["hf_xst"] = [
+        {"confidence": each.probabilities, "log_prob": each.log_probs} for _, each in sentences
+    ]
+    return doc
+
+
+def _values(column: str, sentence: ConlluSentence, annotation: Annotation) -> list[str]:
+    """Return a predicted column, or else the tags of the sentence; "" for blanks."""
+    present = [BLANK] * len(sentence.word_rows) if column == "deprel" else sentence.column(column)
+    return ["" if value == BLANK else value for value in annotation.columns.get(column, present)]
+
+
+def _absolute_heads(sentences: Sequence[Annotated]) -> list[int]:
+    """Return the index of each word's head in the text; that of the word itself for a root."""
+    heads: list[int] = []
+    for sentence, annotation in sentences:
+        first = len(heads)
+        flat = [0, *[1] * (len(sentence.word_rows) - 1)]  # for a skipped sentence
+        for index, head in enumerate(annotation.columns.get("head", flat)):
+            heads.append(first + (head - 1 if head else index))
+    return heads

@@ -1,9 +1,9 @@
-"""A long file written in blocks: an interrupted run leaves whole blocks, a later run goes on behind them.
+"""Write a long file block by block, so that a later run can continue after an interruption.
 
-While `out.conllu.gz` is written it is called `out.part.conllu.gz`, so that it can be read as what it is;
-beside it `out.part.conllu.gz.json` says how far it is whole and what it is made of. When the file is complete
-it takes its own name and both of these are gone. A gzipped file has one member for each block (any program
-that reads gzip reads on over members), so it is the same bytes whether it was written in one go or not.
+While `out.conllu.gz` is written it is called `out.part.conllu.gz`, with a suffix that programs recognise;
+beside it, `out.part.conllu.gz.json` records how many bytes are complete and what they depend on. A finished
+file gets its final name, and both of these disappear. A gzipped file has one member per block (programs that
+read gzip read all members), so its bytes do not depend on interruptions.
 """
 
 from __future__ import annotations
@@ -23,94 +23,92 @@ _GZIP = ".gz"
 _GZIP_LEVEL = 6
 
 
-def part_of(path: str | os.PathLike[str]) -> Path:
-    """Return what a file is called while it is not complete: `.part` before its last suffix but `.gz`."""
+def partial_path(path: str | os.PathLike[str]) -> Path:
+    """Return the name of an unfinished file: `.part` before the last suffix other than `.gz`."""
     target = Path(path)
     end = _GZIP if target.name.endswith(_GZIP) else ""
     plain = Path(target.name.removesuffix(_GZIP))
     return target.with_name(f"{plain.stem}.part{plain.suffix}{end}")
 
 
-class BlockFile:
-    """A file that grows by whole blocks; use it in a `with` statement.
+class ResumableFile:
+    """A file written in whole blocks; use it in a `with` statement.
 
-    If the block ends well the file is complete. If it does not, what has been added stays under the name that
-    `part_of` gives; where nothing was added, nothing is left.
+    After an error, all added blocks stay in the file `partial_path(path)`; without any, nothing stays.
 
     Args:
-        path: the complete file, gzipped if its name ends in `.gz`.
-        identity: all that the content depends on beside what is read, by name; for JSON.
-        resume: go on with what an interrupted run has left.
+        path: the finished file, gzipped if its name ends in `.gz`.
+        identity: everything beside the input that the content depends on, by name, as JSON.
+        resume: continue the file of an interrupted run.
 
     Raises:
-        ValueError: the path is a folder, or an interrupted run has left something and `resume` is not set, or
-            it was made otherwise, or is damaged.
+        ValueError: if the path is a folder, or an interrupted run left a file and `resume` is false, or the
+            file was written with another identity, or is damaged.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False
     ) -> None:
-        self.path, self.part = Path(path), part_of(path)
+        self.path, self.partial = Path(path), partial_path(path)
         if self.path.is_dir():
-            raise ValueError(f"{self.path} is a folder; expected the name of a file to be written")
-        self._state_path = self.part.with_name(f"{self.part.name}.json")
+            raise ValueError(f"{self.path} is a folder; expected the name of a file to write")
+        self._state_path = self.partial.with_name(f"{self.partial.name}.json")
         self._identity = json.loads(json.dumps(identity))
-        self._whole = 0
+        self._complete = 0
         self.progress: dict[str, Any] = {}
-        """What `add` was told with the last block; empty where nothing has been added."""
-        if self._state_path.exists() and self.part.exists():
-            self._take_up(resume)
+        """The progress passed to `add` with the last block; empty without blocks."""
+        if self._state_path.exists() and self.partial.exists():
+            self._load_state(resume)
 
-    def _take_up(self, resume: bool) -> None:
+    def _load_state(self, resume: bool) -> None:
         state = json.loads(self._state_path.read_text(encoding="utf-8"))
-        anew = f"remove {self.part} to start anew"
+        restart = f"remove {self.partial} to start over"
         if not resume:
-            raise ValueError(f"{self.part} is left of an interrupted run: go on with --resume, or {anew}")
-        begun = state["identity"]
-        names = [name for name in {**begun, **self._identity} if begun.get(name) != self._identity.get(name)]
-        if names:
-            raise ValueError(f"{self.part} was made otherwise, it differs in: {', '.join(names)}; {anew}")
-        if self.part.stat().st_size < state["bytes"]:
-            raise ValueError(f"{self.part} is shorter than it was when the run stopped; {anew}")
-        self._whole, self.progress = state["bytes"], state["progress"]
+            raise ValueError(
+                f"an interrupted run left {self.partial}: continue it with --resume, or {restart}"
+            )
+        before, now = state["identity"], self._identity
+        changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if changed:
+            raise ValueError(
+                f"{self.partial} was written with other settings: {', '.join(changed)}; {restart}"
+            )
+        if self.partial.stat().st_size < state["bytes"]:
+            raise ValueError(f"{self.partial} is shorter than when the run stopped; {restart}")
+        self._complete, self.progress = state["bytes"], state["progress"]
 
     def __enter__(self) -> Self:
-        self.part.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = self.part.open("ab", buffering=0)
-        self._stream.truncate(self._whole)
+        self.partial.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = self.partial.open("ab", buffering=0)
+        self._stream.truncate(self._complete)
         return self
 
     def add(self, text: str, progress: Mapping[str, Any]) -> None:
-        """Add a block.
-
-        Args:
-            text: the block; it may be empty.
-            progress: what a later run must know to go on behind this block; for JSON.
-        """
+        """Add a block, possibly empty, with the progress that a later run must know to continue after it."""
         if text:
             self._write(text.encode())
-        self._whole = self._stream.tell()
+        self._complete = self._stream.tell()
         self.progress = dict(progress)
-        state = {"bytes": self._whole, "progress": self.progress, "identity": self._identity}
-        write_text(self._state_path, json.dumps(state, indent=1) + "\n")
+        state = {"bytes": self._complete, "progress": self.progress, "identity": self._identity}
+        write_text(self._state_path, json.dumps(state) + "\n")
 
     def _write(self, data: bytes) -> None:
         zipped = self.path.name.endswith(_GZIP)
-        left = memoryview(gzip.compress(data, _GZIP_LEVEL, mtime=0) if zipped else data)
-        while left:
-            left = left[self._stream.write(left) :]
+        rest = memoryview(gzip.compress(data, _GZIP_LEVEL, mtime=0) if zipped else data)
+        while rest:
+            rest = rest[self._stream.write(rest) :]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and not self._whole:
-            self._write(b"")  # nothing at all would be no gzip file
+        if kind is None and not self._complete:
+            self._write(b"")  # a gzip file has at least one member
         elif kind is not None:
-            self._stream.truncate(self._whole)
+            self._stream.truncate(self._complete)
         self._stream.close()
         if kind is None:
-            self.part.replace(self.path)
+            self.partial.replace(self.path)
         elif not self.progress:
-            self.part.unlink()
+            self.partial.unlink()
         if kind is None or not self.progress:
             self._state_path.unlink(missing_ok=True)

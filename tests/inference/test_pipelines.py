@@ -1,4 +1,4 @@
-"""The pipelines: all that may be given, all that can be wanted, in order and as if it were alone."""
+"""Pipelines: all inputs, all outputs, in order, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from transformers import pipeline
 from helpers.small_models import UPOS, WORDS, gold, model_of, vectors
 from hf_xst.data import ConlluSentence, WordVectors, read_conllu
 from hf_xst.data.layout import sentences_to_dataset
-from hf_xst.hub.pipelines import PIPELINES, DependencyParsingPipeline, StructuredTaggingPipeline
 from hf_xst.inference import annotation
+from hf_xst.inference.pipelines import PIPELINES, DependencyParsingPipeline, StructuredTaggingPipeline
 
 TEXT = "w1 w2, w3. W4 (w5)!\n\nw6"
 CUT = [["w1", "w2", ",", "w3", "."], ["W4", "(", "w5", ")", "!"], ["w6"]]
@@ -49,21 +49,21 @@ def tag(folder):
 
 
 def expected(words):
-    """What the models themselves say of a sentence."""
+    """The predictions of the models themselves."""
     tagged = model_of("tagger", 2).predict([{"words": words}])[0]
     return {"words": words, **tagged, **model_of("parser", 1).predict([{"words": words, **tagged}])[0]}
 
 
-def told(result):
+def columns_of(result):
     """The columns alone."""
     return {key: result[key] for key in ("words", "upos", "head", "deprel")}
 
 
-# -- making one ----------------------------------------------------------------------------------------
+# -- loading ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_importing_the_package_is_all_that_is_needed():
+def test_import_registers_the_pipelines():
     code = (
         "import hf_xst; from transformers.pipelines import PIPELINE_REGISTRY as r; "
         "print(sorted({'dependency-parsing', 'structured-tagging'} & set(r.get_supported_tasks())))"
@@ -72,7 +72,7 @@ def test_importing_the_package_is_all_that_is_needed():
     assert done.stdout == "['dependency-parsing', 'structured-tagging']\n"
 
 
-def test_by_folder_by_model_and_by_class(folder, parse):
+def test_load_by_folder_model_or_class(folder, parse):
     parser, tagger = model_of("parser", 1), model_of("tagger", 2)
     for other in (
         pipeline("dependency-parsing", model=parser, tagger=tagger),
@@ -86,21 +86,21 @@ def test_by_folder_by_model_and_by_class(folder, parse):
     assert parse.model.device == parse.device
 
 
-def test_a_device_is_obeyed_by_both_models(folder):
+def test_device_of_both_models(folder):
     pipe = pipeline("dependency-parsing", model=folder, device="cpu")
     assert pipe.device == torch.device("cpu")
     meta = pipeline("dependency-parsing", model=folder, device="meta")
     assert {meta.model.device.type, meta.tagger.device.type} == {"meta"}
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_the_same(folder, parse):
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="requires a GPU")
+def test_gpu_gives_the_same_results(folder, parse):
     pipe = pipeline("dependency-parsing", model=folder, device=0)
     assert {pipe.model.device.type, pipe.tagger.device.type} == {"cuda"}
-    assert [told(one) for one in pipe(TEXT)] == [told(one) for one in parse(TEXT)]
+    assert [columns_of(one) for one in pipe(TEXT)] == [columns_of(one) for one in parse(TEXT)]
 
 
-def test_saving_saves_both_and_no_code(parse, tmp_path):
+def test_save_pretrained_saves_both_models_and_no_code(parse, tmp_path):
     parse.save_pretrained(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "config.json",
@@ -122,43 +122,47 @@ def test_word_vectors_of_another_language(folder, parse):
 @pytest.mark.parametrize(
     ("task", "settings", "message"),
     [
-        ("structured-tagging", {}, "found a BiaffineParser; this pipeline needs a CrfTagger saved by hf_xst"),
+        (
+            "structured-tagging",
+            {},
+            "found a BiaffineParser; this pipeline requires a CrfTagger",
+        ),
         (
             "dependency-parsing",
             {"tagger": model_of("parser")},
             "predicts head and deprel; expected a",
         ),
         ("dependency-parsing", {"tagger": "no/where"}, "no/where"),
-        ("dependency-parsing", {"batch_size": 4}, "found batch_size; .*give batch_words"),
-        ("dependency-parsing", {"outptu": "dict"}, "no argument outptu; is output meant?"),
+        ("dependency-parsing", {"batch_size": 4}, "found batch_size; .*pass batch_words"),
+        ("dependency-parsing", {"outptu": "dict"}, "no argument outptu; did you mean output."),
         ("dependency-parsing", {"output": "xml"}, "output is 'xml'; expected one of dict, conllu"),
         ("dependency-parsing", {"decoding": "worst"}, "expected best or minimum-risk"),
         ("dependency-parsing", {"max_words": 0}, "max_words is 0"),
     ],
 )
-def test_what_does_not_fit_is_refused_when_it_is_made(folder, task, settings, message):
+def test_invalid_arguments_are_rejected_on_construction(folder, task, settings, message):
     with pytest.raises(ValueError, match=message):
         pipeline(task, model=folder, **settings)
 
 
-def test_a_model_of_others_is_refused(tmp_path):
+def test_foreign_models_are_rejected(tmp_path):
     from helpers.tiny_models import save_bert
 
-    with pytest.raises(ValueError, match="found a BertModel; this pipeline needs a BiaffineParser"):
+    with pytest.raises(ValueError, match="found a BertModel; this pipeline requires a BiaffineParser"):
         pipeline("dependency-parsing", model=str(save_bert(tmp_path)))
 
 
-# -- what may be given ---------------------------------------------------------------------------------
+# -- inputs -------------------------------------------------------------------------------------------
 
 
 def test_running_text(parse):
     found = parse(TEXT)
-    assert [told(one) for one in found] == [expected(words) for words in CUT]
+    assert [columns_of(one) for one in found] == [expected(words) for words in CUT]
     assert [one["text"] for one in found] == ["w1 w2, w3.", "W4 (w5)!", "w6"]
     assert parse("") == []
 
 
-def test_a_segmenter_of_ones_own(folder, parse):
+def test_custom_segmenter(folder, parse):
     def lines(text):
         return [line.split() for line in text.split("\n")]
 
@@ -168,21 +172,24 @@ def test_a_segmenter_of_ones_own(folder, parse):
 
 
 def test_words(parse):
-    assert told(parse(["w1", "w2"])) == expected(["w1", "w2"])
-    assert told(parse(("w1",))) == expected(["w1"])
-    assert [told(one) for one in parse([["w1", "w2"], ("w3",)])] == [expected(["w1", "w2"]), expected(["w3"])]
+    assert columns_of(parse(["w1", "w2"])) == expected(["w1", "w2"])
+    assert columns_of(parse(("w1",))) == expected(["w1"])
+    assert [columns_of(one) for one in parse([["w1", "w2"], ("w3",)])] == [
+        expected(["w1", "w2"]),
+        expected(["w3"]),
+    ]
     assert parse([]) == []
 
 
-def test_a_list_of_strings_is_not_guessed_at(parse):
-    with pytest.raises(ValueError, match=r"found 'w1 w2.' in a list of strings: .*is_split_into_words="):
+def test_list_of_strings_is_ambiguous(parse):
+    with pytest.raises(ValueError, match=r"found 'w1 w2.' in a list of strings: pass is_split_into_words="):
         parse(["w1 w2.", "w3"])
     both = parse(["w1 w2.", "w3"], is_split_into_words=False)
     assert both == [parse("w1 w2."), parse("w3")]
     assert parse(["w1 w2.", "w3"], is_split_into_words=True)["words"] == ["w1 w2.", "w3"]
 
 
-def test_conllu_keeps_all_that_it_has(parse):
+def test_conllu_keeps_its_content(parse):
     (sentence,) = read_conllu(io.StringIO(CONLLU))
     for given in (CONLLU, sentence):
         found = parse(given, output="conllu")
@@ -198,22 +205,19 @@ def test_conllu_keeps_all_that_it_has(parse):
     assert parse(f"\ufeff{CONLLU}") == parse(CONLLU)
 
 
-def test_tags_of_the_input_count_where_no_tagger_is_wanted(folder):
+def test_tags_of_the_input_without_tagger(folder):
     pipe = pipeline("dependency-parsing", model=folder, tagger=False)
     row = {"words": ["w1", "w2"], "upos": ["VERB", "ADJ"], "sent_id": "r"}
     found = pipe(row)
     assert (found["upos"], found["sent_id"]) == (["VERB", "ADJ"], "r")
     assert pipe({**row, "sent_id": 5})["sent_id"] == "5"
     assert pipe({**row, "sent_id": ""})["words"] == ["w1", "w2"]
-    assert told(found) == row_without_id(row) | model_of("parser", 1).predict([row])[0]
-    with pytest.raises(ValueError, match=r"<input 2>:1: this model reads coarse tags .*tagger="):
+    del row["sent_id"]
+    assert columns_of(found) == row | model_of("parser", 1).predict([row])[0]
+    with pytest.raises(ValueError, match=r"<input 2>:1: this model reads UPOS tags .*tagger="):
         pipe([row, "w1 w2"])
     with pytest.raises(ValueError, match=r"found upos \[3, 4\]; expected names of tags"):
         pipe({"words": ["w1", "w2"], "upos": [3, 4]})
-
-
-def row_without_id(row):
-    return {key: row[key] for key in ("words", "upos")}
 
 
 def test_data_sets(parse):
@@ -239,7 +243,7 @@ def test_data_sets(parse):
     assert list(parse(Old())) == wanted
 
 
-def test_a_treebank_comes_with_its_ranges_and_comments(parse):
+def test_treebank_rows_keep_ranges_and_comments(parse):
     (sentence,) = read_conllu(io.StringIO(CONLLU))
     (found,) = parse(sentences_to_dataset([sentence]), output="sentence")
     assert found.lines[:2] == sentence.lines[:2]
@@ -258,7 +262,7 @@ def test_a_treebank_comes_with_its_ranges_and_comments(parse):
         ("1\tw1\t_\t_\t_\t_\t_\t_\t_\t_\n3\tw\n", "found 2 columns, expected 10"),
     ],
 )
-def test_what_cannot_be_read_is_told(parse, given, message):
+def test_invalid_inputs_are_rejected(parse, given, message):
     with pytest.raises(ValueError, match=message):
         parse(given)
 
@@ -281,7 +285,7 @@ def mixed(count):
 
 
 @pytest.mark.parametrize("batch_words", [1, 20, None])
-def test_each_input_has_its_own_output_in_order(parse, monkeypatch, batch_words):
+def test_outputs_follow_the_order_of_inputs(parse, monkeypatch, batch_words):
     monkeypatch.setattr(annotation, "BLOCK", 7)
     given = mixed(20)
     alone = [parse(one) for one in given]
@@ -290,7 +294,7 @@ def test_each_input_has_its_own_output_in_order(parse, monkeypatch, batch_words)
     assert list(parse((one for one in given), batch_words=batch_words)) == alone
 
 
-def test_a_stream_is_read_a_block_ahead_and_no_further(tag, monkeypatch):
+def test_stream_is_read_one_block_ahead(tag, monkeypatch):
     monkeypatch.setattr(annotation, "BLOCK", 4)
     read = []
 
@@ -306,10 +310,10 @@ def test_a_stream_is_read_a_block_ahead_and_no_further(tag, monkeypatch):
         assert len(read) == -(-number // 4) * 4
 
 
-# -- what can be wanted --------------------------------------------------------------------------------
+# -- outputs -----------------------------------------------------------------------------------------
 
 
-def test_confidence_and_the_k_best(parse, tag):
+def test_confidence_and_kbest(parse, tag):
     found = parse(["w1", "w2", "w3"], confidence=True, kbest=4)
     assert {part: len(values) for part, values in found["confidence"].items()} == {
         "tag": 3,
@@ -345,11 +349,9 @@ def test_long_sentences(parse):
     assert found[1] == parse(["w2"])
     with pytest.raises(ValueError, match=r"sentence <input 1>:1 has 3 words, more than max_words=2"):
         parse([["w1"] * 3, ["w2"]], max_words=2, too_long="error")
-    with pytest.raises(ValueError, match="has no tree: it has 3 words"):
-        parse(["w1"] * 3, max_words=2, output="nltk-tree")
 
 
-def test_strings_of_several_sentences_are_one_string(parse):
+def test_several_sentences_become_one_string(parse):
     found = parse(TEXT, output="conllu", confidence=True)
     assert [sentence.words for sentence in read_conllu(io.StringIO(found))] == CUT
     assert "HeadProb=" in found
@@ -359,19 +361,16 @@ def test_strings_of_several_sentences_are_one_string(parse):
     assert [one.words for one in parse(TEXT, output="sentence")] == CUT
 
 
-def test_calls_have_the_last_word_and_forget_it(folder, parse):
+def test_call_arguments_apply_to_one_call(folder, parse):
     pipe = pipeline("dependency-parsing", model=folder, output="conllu", confidence=True)
     assert pipe(["w1"], output="dict", confidence=False) == parse(["w1"])
     assert pipe(["w1"]) == parse(["w1"], output="conllu", confidence=True)
 
 
-def test_the_tagger_alone(tag):
-    words, tags = ["w1", "w2"], expected(["w1", "w2"])["upos"]
-    assert tag(words, output="nltk-tags") == list(zip(words, tags, strict=True))
+def test_tagger_alone(tag):
     assert tag(TEXT)[0] == {"text": "w1 w2, w3.", **{k: expected(CUT[0])[k] for k in ("words", "upos")}}
-    for output in ("drawing", "nltk-tree", "nltk-graph", "nltk-brackets"):
-        with pytest.raises(ValueError, match="need a parser; the model predicts upos"):
-            tag(["w1"], output=output)
+    with pytest.raises(ValueError, match="output='drawing' requires a parser; the model predicts upos"):
+        tag(["w1"], output="drawing")
 
 
 def test_spacy(parse, tag):
@@ -395,39 +394,7 @@ def test_spacy(parse, tag):
     assert len(list(left.sents)) == 1
 
 
-def test_nltk(parse):
-    nltk = pytest.importorskip("nltk")
-    for words in CUT:
-        wanted = expected(words)
-        graph = parse(words, output="nltk-graph")
-        nodes = [graph.nodes[place] for place in range(1, len(words) + 1)]
-        assert [node["word"] for node in nodes] == words
-        assert [node["head"] for node in nodes] == wanted["head"]
-        assert [node["rel"] for node in nodes] == wanted["deprel"]
-        assert [node["ctag"] for node in nodes] == wanted["upos"]
-        tree = parse(words, output="nltk-tree")
-        assert tree.label() == words[wanted["head"].index(0)]
-        text = parse(words, output="nltk-brackets")
-        assert "\n" not in text
-        read = [node if isinstance(node, str) else node.label() for node in flat(nltk.Tree.fromstring(text))]
-        assert sorted(read) == sorted(w.replace("(", "-LRB-").replace(")", "-RRB-") for w in words)
-    assert parse([["a b"]], output="nltk-brackets") == ["(a_b )"]
-
-
-def flat(tree):
-    yield tree
-    for child in tree:
-        if isinstance(child, str):
-            yield child
-        else:
-            yield from flat(child)
-
-
-def test_without_the_extra_the_message_names_it(parse, monkeypatch):
-    for module, extra, output in (
-        ("spacy.tokens", "spacy", "spacy"),
-        ("nltk.parse.dependencygraph", "nltk", "nltk-tree"),
-    ):
-        monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ImportError, match=rf'pip install "hf_xst\[{extra}\]"'):
-            parse(["w1"], output=output)
+def test_missing_spacy_names_the_extra(parse, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy.tokens", None)
+    with pytest.raises(ImportError, match=r'pip install "hf_xst\[spacy\]"'):
+        parse(["w1"], output="spacy")

@@ -1,0 +1,190 @@
+"""Models over a stream of sentences: order, batches, bounded memory, long sentences."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+import torch
+
+from helpers.small_models import KINDS, gold, model_of
+from helpers.tiny_models import model_over, save_bert
+from hf_xst.data import ConlluSentence
+from hf_xst.inference import annotation
+from hf_xst.inference.annotation import (
+    AnnotationSettings,
+    Annotator,
+    check_tagger,
+    find_tagger,
+    load_tagger,
+)
+from hf_xst.inference.confidence import Annotation
+from hf_xst.models.pretrained_words import PretrainedWords
+
+CONFIDENCE = AnnotationSettings(confidence=True, kbest=2)
+
+
+def rows(count, seed=0):
+    draw = random.Random(seed)
+    return list(gold([draw.randrange(1, 12) for _ in range(count)], seed))
+
+
+def close(one: Annotation, other: Annotation):
+    assert one.columns == other.columns
+    assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    assert one.probabilities.keys() == other.probabilities.keys()
+    for part, values in one.probabilities.items():
+        assert values == pytest.approx(other.probabilities[part], abs=1e-5)
+    log_probs = [each.log_prob for each in other.ranked]  # of equally probable ones any may come first
+    assert [each.log_prob for each in one.ranked] == pytest.approx(log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("batch_words", [1, 30, None])
+def test_order_is_kept_and_batches_do_not_matter(kind, batch_words):
+    model, given = model_of(kind, 1), rows(25)
+    together = Annotator([model], replace(CONFIDENCE, batch_words=batch_words)).annotate(given)
+    for row, found in zip(given, together, strict=True):
+        (alone,) = Annotator([model], CONFIDENCE).annotate([row])
+        close(found, alone)
+        assert len(found.columns[model.columns[0]]) == len(row["words"])
+
+
+def test_later_model_reads_earlier_predictions():
+    tagger, parser = model_of("tagger", 2), model_of("parser", 3)
+    given = rows(9)
+    untagged = [{**row, "upos": ["_"] * len(row["words"])} for row in given]
+    chain = Annotator([tagger, parser], CONFIDENCE)
+    assert chain.columns == ("upos", "head", "deprel")
+    for row, found in zip(given, chain.annotate(untagged), strict=True):
+        (tags,) = tagger.predict([row])
+        (tree,) = parser.predict([{**row, **tags}])
+        assert found.columns == {**tags, **tree}
+        assert set(found.log_probs) == {"tags", "tree"}
+        assert set(found.probabilities) == {"tag", "head", "label", "arc"}
+        assert [set(each.columns) for each in found.ranked] == [{"head", "deprel"}] * len(found.ranked)
+
+
+def test_shared_frozen_encoder_runs_once(tmp_path, monkeypatch):
+    one, other = model_over(save_bert(tmp_path)), model_over(tmp_path)
+    calls = []
+    plain = PretrainedWords.forward
+    monkeypatch.setattr(
+        PretrainedWords, "forward", lambda self, *a, **k: calls.append(1) or plain(self, *a, **k)
+    )
+    given = [{"words": ["a", "dog"]}, {"words": ["the"]}]
+    alone = Annotator([other]).annotate(given)
+    assert len(calls) == 1
+    assert Annotator([one, other]).annotate(given) == alone
+    assert len(calls) == 2
+
+
+def test_rows_have_the_columns_that_models_read():
+    sentence = ConlluSentence.from_words(["w1", "w2"], sent_id="s", columns={"upos": ["NOUN", "X"]})
+    assert Annotator([model_of("parser")]).row(sentence) == {
+        "sent_id": "s",
+        "words": ["w1", "w2"],
+        "upos": ["NOUN", "X"],
+    }
+    assert Annotator([model_of("tagger")]).row(sentence) == {"sent_id": "s", "words": ["w1", "w2"]}
+
+
+def test_one_block_is_read_ahead(monkeypatch):
+    monkeypatch.setattr(annotation, "BLOCK", 8)
+    read, done = [], []
+
+    def endless():
+        for number, row in enumerate(iter(lambda: rows(1)[0], None)):
+            read.append(number)
+            yield row
+
+    blocks = Annotator([model_of("tagger")]).blocks(endless(), lambda row: row, done.append)
+    for number, block in enumerate(islice(blocks, 4), start=1):
+        assert len(block) == 8
+        assert len(read) == 8 * number
+        assert sum(done) == 8 * number
+
+
+def test_blocks_do_not_depend_on_earlier_blocks(monkeypatch):
+    monkeypatch.setattr(annotation, "BLOCK", 5)
+    annotator, given = Annotator([model_of("parser", 1)], CONFIDENCE), rows(18)
+    whole = list(annotator.blocks(given, lambda row: row))
+    assert [len(block) for block in whole] == [5, 5, 5, 3]
+    assert list(annotator.blocks(given[10:], lambda row: row)) == whole[2:]  # to the last bit
+
+
+def test_long_sentences_are_skipped_or_rejected():
+    given = list(gold((3, 9, 2, 7, 10)))
+    found = Annotator([model_of("parser")], AnnotationSettings(max_words=7)).annotate(given)
+    assert [one.skipped for one in found] == [
+        None,
+        "9 words, more than max_words=7",
+        None,
+        None,
+        "10 words, more than max_words=7",
+    ]
+    assert found[1] == Annotation(skipped=found[1].skipped)
+    assert [len(one.columns["head"]) for one in found if one.columns] == [3, 2, 7]
+    strict = Annotator([model_of("parser")], AnnotationSettings(max_words=7, too_long="error"))
+    with pytest.raises(ValueError, match=r"sentence s1 has 9 words, more than max_words=7; raise"):
+        strict.annotate(given)
+
+
+def test_gpu_out_of_memory_message(monkeypatch):
+    def full(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(annotation, "run_rows", full)
+    with pytest.raises(ValueError, match=r"ran out of memory on 2 sentences of up to 3 words; lower --batch"):
+        Annotator([model_of("parser")]).annotate(list(gold((3, 2))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_words": 0}, "batch_words is 0; expected at least 1"),
+        ({"max_words": -1}, "max_words is -1"),
+        ({"too_long": "cut"}, "too_long is 'cut'; expected skip or error"),
+        ({"decoding": "worst"}, "decoding is 'worst'; expected best or minimum-risk"),
+        ({"kbest": -1}, "kbest is -1; expected at least 0"),
+    ],
+)
+def test_invalid_settings_are_rejected(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AnnotationSettings(**arguments)
+
+
+def test_find_tagger(tmp_path):
+    model_of("parser").save_pretrained(tmp_path / "parser")
+    assert find_tagger(str(tmp_path / "parser")) is None
+    (tmp_path / "parser" / "tagger").mkdir()
+    assert find_tagger(str(tmp_path / "parser")) is None  # an empty folder is not a model
+    model_of("tagger").save_pretrained(tmp_path / "parser" / "tagger")
+    found = find_tagger(str(tmp_path / "parser"))
+    assert load_tagger(found).columns == ("upos",)
+    shutil.copytree(tmp_path / "parser", tmp_path / "copy")
+    assert find_tagger(str(tmp_path / "copy")) == str(tmp_path / "copy" / "tagger")
+
+
+def test_find_tagger_needs_the_hub_or_a_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ValueError, match=r"cannot determine .*someone/parser.*\(--tagger none; in a pip"):
+        find_tagger("someone/parser")
+
+
+def test_tagger_of_other_tags_is_rejected():
+    tagger, parser = model_of("tagger"), model_of("parser")
+    assert Annotator([tagger, parser]).columns == ("upos", "head", "deprel")
+    tagger.config.set_labels([f"x{label}" for label in tagger.config.labels])
+    with pytest.raises(ValueError, match="knows none of the tagger"):
+        Annotator([tagger, parser])
+
+
+def test_model_of_other_columns_is_not_a_tagger():
+    with pytest.raises(ValueError, match=r"that predicts head and deprel; expected a tagger of UPOS tags"):
+        check_tagger(model_of("parser"), "that")
+    with pytest.raises(ValueError, match=r"that predicts xpos; expected a tagger of UPOS tags \(upos\)"):
+        check_tagger(model_of("tagger", column="xpos"), "that")
