@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.data import VectorError, WordTable, read_conllu, read_vectors
-from hf_xst.data.vectors import example_file_name, space_of
+from hf_xst.data.vectors import VectorStream, example_file_name, space_of
 
 SPACED = ["pera", "12\u00a0000", "\u00a0", "học sinh", "\u3000", "«\u202foui", "12 000", " ", ""]
 
@@ -115,6 +117,48 @@ def test_files_of_several_blocks(write):
 def test_errors_give_file_and_line(write, content, message):
     with pytest.raises(VectorError, match=message):
         read_vectors(write("b.vec", content))
+
+
+def test_each_pass_over_a_stream_yields_all_blocks(write):
+    path = write("v.vec", "".join(f"w{n} {n} 0.50\n" for n in range(20_000)) + "w7 1 1\n")
+    stream = VectorStream(path)
+    for _ in range(2):
+        assert stream.count() == 20_000
+        assert (stream.rows, stream.duplicates, stream.width) == (20_001, 1, 2)
+        blocks = list(stream.blocks())
+        assert [word for block in blocks for word in block.words] == [f"w{n}" for n in range(20_000)]
+        assert all(block.matrix.shape == (len(block.words), 2) for block in blocks)
+        assert blocks[0].numbers[3] == "3 0.50"
+    assert len(blocks) > 1
+
+
+def test_a_stream_keeps_exactly_the_requested_words(write):
+    path = write("v.vec", "A 1\na 2\nb 3\n")
+    assert [block.words for block in VectorStream(path, words=["a", "B"]).blocks()] == [["a"]]
+    assert list(VectorStream(path, words=[]).blocks()) == []
+    assert VectorStream(path, limit=2, words=["b"]).count() == 0
+    with pytest.raises(VectorError, match=r"v.vec:3: found 0 numbers"):
+        VectorStream(write("v.vec", "A 1\na 2\nb\n")).count()
+
+
+def peak_of_a_cut(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        assert len(read_vectors(path, vocabulary=["w5", "w77"]).words) == 3  # w0 too: digits as 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    row = " ".join(["0.12345"] * 40)
+    peaks = []
+    for count in (1_000, 30_000):
+        path = tmp_path / f"{count}.vec"
+        path.write_text("".join(f"w{n} {row}\n" for n in range(count)))
+        peaks.append(peak_of_a_cut(path))
+    assert path.stat().st_size > 9_000_000
+    assert peaks[1] < peaks[0] + 500_000
 
 
 def test_negative_limit_is_rejected(write):

@@ -1,25 +1,23 @@
-"""`hf-xst align-vectors`: maps learned and given, cuts to a corpus, and what is reported and refused."""
+"""scripts/align_vectors.py: learned and given maps, cuts to a corpus, reports and errors."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
-from collections.abc import Callable
-from dataclasses import fields
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import align_vectors as script
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import hf_xst_cli
 from hf_xst.data import ConlluSentence, WordTable, WordVectors, read_vectors, write_conllu
-from hf_xst.experiments import align_vectors as job
-from hf_xst.experiments.align_vectors import AlignVectorsArguments, align_vectors
 
 WIDTH, COUNT = 6, 400
-Write = Callable[..., Path]
 
 
 def rotation(width: int = WIDTH, seed: int = 0) -> np.ndarray:
@@ -58,10 +56,17 @@ def world(tmp_path: Path) -> dict[str, Any]:
 
 def aligned(world: dict[str, Any], output: str = "sp.xx2.vec", **changes: Any) -> tuple[WordVectors, Any]:
     path = world["folder"] / "out" / output
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in changes.items()}
-    report = align_vectors(AlignVectorsArguments(output=str(path), **({"vectors": str(world["xx"])} | given)))
+    report = run({"vectors": world["xx"], "output": path} | changes)
     assert json.loads(Path(f"{path}.json").read_text()) == report
     return read_vectors(path), report
+
+
+def run(options: dict[str, Any]) -> dict[str, Any]:
+    words = []
+    for name, value in options.items():
+        values = [] if value is True else value if isinstance(value, list) else [value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return script.align_vectors(script.parse_options(words))
 
 
 @pytest.mark.parametrize("output", ["sp.xx2.vec", "sp.xx2.vec.gz"])
@@ -80,12 +85,12 @@ def test_a_turned_space_is_turned_back(world, by, output, capsys):
     content = gzip.decompress(content) if output.endswith(".gz") else content
     assert content.startswith(f"{COUNT} {WIDTH}\n".encode())
     assert {path.name for path in (world["folder"] / "out").iterdir()} == {output, f"{output}.json"}
-    told = capsys.readouterr().err
-    assert "precision@1 after: 1.000 by cosine, 1.000 by CSLS" in " ".join(told.split())
+    messages = " ".join(capsys.readouterr().err.split())
+    assert "precision@1 after: 1.000 by cosine, 1.000 by CSLS" in messages
 
 
-@pytest.mark.parametrize("name", ["map.txt", "map.npy"])
-def test_a_learned_map_is_saved_and_applied(world, name):
+def test_a_learned_map_is_saved_and_applied(world):
+    name = "map.npy"
     learned, _ = aligned(world, into=world["yy"], save_matrix=world["folder"] / name)
     applied, report = aligned(world, "sp.again.vec", matrix=world["folder"] / name)
     np.testing.assert_array_equal(learned.matrix, applied.matrix)
@@ -138,77 +143,58 @@ def test_map_and_cut_and_unit_length_at_once(world):
     assert report["rows"]["read"] == 200
 
 
-def test_names_of_spaces_and_few_pairs_are_told_of(world, capsys):
+def test_spaces_with_other_names_and_few_pairs_cause_warnings(world, capsys):
     (world["folder"] / "few.txt").write_text("x1 y1\nx2 y2\n")
     aligned(world, "other.vec", into=world["yy"], dictionary=world["folder"] / "few.txt", held_out=0.0)
-    told = " ".join(capsys.readouterr().err.split())
-    assert "2 pairs do not settle a map of 6 dimensions" in told
-    assert "called the space 'other'" in told
-    assert "call the result sp.LANGUAGE.vec" in told
+    messages = " ".join(capsys.readouterr().err.split())
+    assert "2 pairs do not determine a map of 6 dimensions" in messages
+    assert "called the space 'other'" in messages
+    assert "call the output sp.LANGUAGE.vec" in messages
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "nothing to do: give --into FILE"),
-        ({"dictionary": "pairs"}, "--dictionary needs --into"),
-        ({"into": "yy", "matrix": "identity"}, "--matrix with --into needs a --dictionary"),
-        ({"matrix": "identity", "save_matrix": "m.npy"}, "--save_matrix writes a map that is learned"),
-        ({"into": "yy", "common": 0}, "--common is 0"),
-        ({"into": "yy", "held_out": 1.0}, "found the share 1.0"),
-        ({"into": "narrow"}, r"xx.vec has 6 numbers a word, \S*narrow.vec has 2; expected the same number"),
-        ({"matrix": "small"}, r"xx.vec has 6 numbers a word, \S*small.txt has 2 lines"),
-        ({"into": "apart"}, "have none in common; give a --dictionary"),
-        ({"into": "apart", "dictionary": "pairs"}, "none of the dictionary's 320 pairs"),
+        ({}, "nothing to do: give --into"),
+        ({"dictionary": "pairs"}, "--dictionary requires --into"),
+        ({"into": "yy", "matrix": "identity"}, "--matrix with --into requires a --dictionary"),
+        ({"matrix": "identity", "save_matrix": "m.npy"}, "--save-matrix requires a learned map"),
+        ({"into": "yy", "common": 0}, "expected --common of at least 1"),
+        ({"into": "yy", "held_out": 1.0}, "--held-out in"),
+        ({"into": "narrow"}, r"xx.vec has 6 dimensions, \S*narrow.vec has 2"),
+        ({"matrix": "small"}, r"xx.vec has 6 dimensions, \S*small.txt has 2"),
+        ({"matrix": "oblong"}, r"expected a square matrix of finite numbers, found shape \(2, 3\)"),
+        ({"into": "apart"}, "none of the common words is in both"),
+        ({"into": "apart", "dictionary": "pairs"}, "none of the 320 pairs of the dictionary"),
+        ({"into": "yy", "dictionary": "triple"}, r"triple.txt:2: found 3 words, expected two"),
         ({"into": "broken"}, r"broken.vec:3: found 'x', expected a finite number"),
-        ({"vocabulary": "corpus"}, r"none of the 400 words of \S*xx.vec is looked up by \S*corpus.txt"),
+        ({"vocabulary": "corpus"}, r"no word of \S*xx.vec occurs in \S*corpus.txt"),
+        ({"into": "yy", "save_matrix": "xx"}, "is also an input or the other output"),
+        ({"vocabulary": "corpus", "output": "corpus"}, "is also an input or the other output"),
     ],
 )
-def test_what_does_not_go_is_refused(world, changes, message):
+def test_invalid_options_and_files_are_rejected(world, changes, message):
+    def write(name: str, text: str) -> Path:
+        (world["folder"] / name).write_text(text)
+        return world["folder"] / name
+
     files = world | {
-        "identity": world["folder"] / "identity.txt",
-        "small": world["folder"] / "small.txt",
         "narrow": write_vec(world["folder"] / "narrow.vec", ["x1"], np.ones((1, 2))),
         "apart": write_vec(world["folder"] / "apart.vec", ["q"], np.ones((1, WIDTH))),
-        "broken": world["folder"] / "broken.vec",
-        "corpus": world["folder"] / "corpus.txt",
+        "broken": write("broken.vec", "a 1 1 1 1 1 1\nb 1 1 1 1 1 1\nc 1 1 1 x 1 1\n"),
+        "corpus": write("corpus.txt", "nobody\n"),
+        "triple": write("triple.txt", "a b\na b c\n"),
+        "oblong": write("oblong.txt", "1 0 0\n0 1 0\n"),
+        "small": write("small.txt", "1 0\n0 1\n"),
+        "identity": world["folder"] / "identity.txt",
     }
     np.savetxt(files["identity"], np.eye(WIDTH))
-    np.savetxt(files["small"], np.eye(2))
-    files["broken"].write_text("a 1 1 1 1 1 1\nb 1 1 1 1 1 1\nc 1 1 1 x 1 1\n")
-    files["corpus"].write_text("nobody\n")
-    given = {
+    options = {
         name: files.get(value, value) if isinstance(value, str) else value for name, value in changes.items()
     }
-    if "vocabulary" in given:
-        given["vocabulary"] = [str(given["vocabulary"])]
     with pytest.raises(ValueError, match=message):
-        aligned(world, **given)
+        run({"vectors": world["xx"], "output": world["folder"] / "out" / "sp.xx2.vec"} | options)
     assert not (world["folder"] / "out" / "sp.xx2.vec").exists()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"vocabulary": ["corpus"], "output": "corpus"},
-        {"into": "yy", "save_matrix": "xx"},
-        {"into": "yy", "save_matrix": "out.vec", "output": "out.vec"},
-    ],
-)
-def test_no_file_is_written_over(world, changes):
-    def place(name):
-        return [place(each) for each in name] if isinstance(name, list) else str(world.get(name, name))
-
-    told = {"vectors": "xx", "output": "out.vec"} | changes
-    with pytest.raises(ValueError, match="is also an input or the other output"):
-        align_vectors(AlignVectorsArguments(**{name: place(value) for name, value in told.items()}))
-
-
-def test_an_input_is_not_written_over(world):
-    with pytest.raises(ValueError, match="is also an input"):
-        align_vectors(
-            AlignVectorsArguments(vectors=str(world["xx"]), output=str(world["xx"]), into=str(world["yy"]))
-        )
 
 
 def test_a_row_broken_far_down_leaves_nothing(world):
@@ -220,35 +206,75 @@ def test_a_row_broken_far_down_leaves_nothing(world):
     assert not list((world["folder"] / "out").iterdir())
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    """A cut to few words, mapped: twenty times the rows take the same memory."""
-    matrix = tmp_path / "m.npy"
-    np.save(matrix, rotation(40))
-    (tmp_path / "c.txt").write_text("w5 w77\n")
-    row = " ".join(["0.12345"] * 40)
-    peaks = []
-    for count in (1_000, 20_000):
-        path = tmp_path / f"sp.{count}.vec"
-        path.write_text("".join(f"w{n} {row}\n" for n in range(count)))
-        given = {"vectors": str(path), "matrix": str(matrix), "vocabulary": [str(tmp_path / "c.txt")]}
-        tracemalloc.start()
-        try:
-            align_vectors(AlignVectorsArguments(output=str(tmp_path / "sp.out.vec"), **given))
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-    assert path.stat().st_size > 6_000_000
-    assert peaks[1] < max(peaks[0], 500_000) + 500_000
+def test_the_script_reports_errors_in_one_line():
+    words = [sys.executable, script.__file__, "--vectors", "v", "--output", "o"]
+    finished = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert finished.returncode == 1
+    assert (
+        finished.stderr == "align_vectors.py: nothing to do: give --into, --matrix, --vocabulary or --unit\n"
+    )
 
 
-def test_the_command(world, capsys):
-    output = world["folder"] / "cli" / "sp.xx.vec"
-    words = ["--vectors", world["xx"], "--into", world["yy"], "--output", output, "--held-out", "0.5"]
-    assert hf_xst_cli.main(["align-vectors", *map(str, words)]) == 0
-    assert json.loads(Path(f"{output}.json").read_text())["pairs"]["scored"] == 40
-    assert hf_xst_cli.main(["align-vectors", "--vectors", "v", "--output", "o"]) == 1
-    assert "nothing to do" in capsys.readouterr().err
-    assert all(one.metadata["help"] for one in fields(job.AlignVectorsArguments))
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1000), st.floats(0, 0.99))
+def test_pairs_of_a_word_are_never_on_both_sides(seed, share):
+    draw = np.random.default_rng(seed)
+    pairs = [(f"a{draw.integers(8)}", f"b{n}") for n in range(20)]
+    learned, scored = script.split_pairs(pairs, share, seed)
+    assert sorted(learned + scored) == sorted(pairs)
+    assert learned
+    assert not {a for a, _ in learned} & {a for a, _ in scored}
+
+
+def lexicon(matrix: np.ndarray, prefix: str, common: int | None = None) -> Any:
+    words = {f"{prefix}{index}": index for index in range(len(matrix))}
+    return script.Lexicon(words, script.unit_length(matrix), common or len(words), f"{prefix}.vec")
+
+
+def precision_by_definition(
+    right: dict[str, set[str]], source: Any, target: Any, matrix: np.ndarray, csls: bool
+) -> float:
+    """Compute precision@1 word by word."""
+
+    def cosine(one: np.ndarray, other: np.ndarray) -> float:
+        return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+    mapped, words = source.matrix @ matrix, list(target.words)
+    hubs = [
+        np.mean(sorted((cosine(x, y) for x in mapped[: source.common]), reverse=True)[:10])
+        for y in target.matrix
+    ]
+    hits = 0
+    for word, answers in right.items():
+        x = mapped[source.words[word]]
+        values = [2 * cosine(x, y) - (hub if csls else 0) for y, hub in zip(target.matrix, hubs, strict=True)]
+        hits += words[int(np.argmax(values))] in answers
+    return hits / len(right)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_precision_at_one_follows_its_definition(seed):
+    draw = np.random.default_rng(seed)
+    matrix = draw.standard_normal((3, 3))  # any map, not only an orthogonal one
+    first = lexicon(draw.standard_normal((25, 3)), "a", common=20)
+    second = lexicon(first.matrix @ matrix + 0.5 * draw.standard_normal((25, 3)), "b", common=22)
+    right = {f"a{n}": {f"b{n}"} for n in range(25)}
+    right["a0"] |= {"b1", "b2"}
+    pairs = [(word, answer) for word, answers in right.items() for answer in sorted(answers)]
+    found = script.precision_at_one(pairs, first, second, matrix)
+    assert (found["queries"], found["candidates"]) == (25, 25)
+    for name in ("cosine", "csls"):
+        expected = precision_by_definition(right, first, second, matrix, name == "csls")
+        assert found[name] == pytest.approx(expected)
+
+
+def test_a_lexicon_holds_the_first_words_and_the_requested_ones(tmp_path):
+    path = write_vec(tmp_path / "v.vec", list("abcde"), np.eye(5))
+    found = script.Lexicon.read(str(path), 2, ["e", "b", "z", "C"])
+    assert (found.words, found.common) == ({"a": 0, "b": 1, "e": 2}, 2)
+    np.testing.assert_array_equal(found.rows(["e"]), np.eye(5)[[4]])
+    assert list(script.Lexicon.read(str(path), 9, ["e"], 3).words) == ["a", "b", "c"]
 
 
 @pytest.mark.real

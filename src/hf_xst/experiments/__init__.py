@@ -1,1 +1,0 @@
-"""Experiments as graphs of cells whose results are kept, and reports made from those results alone."""
