@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "docs" / "results"
-sys.path.insert(0, str(REPOSITORY / "scripts" / "study"))
 report = pytest.importorskip("report", reason="tables and plots need the extra `study`")
 STUDIES = sorted(path.parent.name for path in RESULTS.glob("*/scores.csv"))
 PAGES = ["README.md", *(f"{study}/README.md" for study in STUDIES)]

@@ -59,7 +59,8 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
             frame = pd.read_csv(path, dtype=str, keep_default_na=False)
         if missing := [column for column in COLUMNS if column not in frame]:
             raise ValueError(f"{path}: missing columns: {', '.join(missing)}")
-        frame = frame[COLUMNS].assign(value=pd.to_numeric(frame["value"]).astype(float))
+        frame = frame[COLUMNS].astype(dict.fromkeys([*KEY[:5], *KEY[6:]], str))
+        frame = frame.assign(value=pd.to_numeric(frame["value"]).astype(float))
         if not frame["value"].map(math.isfinite).all():
             raise ValueError(f"{path}: some values are NaN or infinite")
         seeds = [None if pd.isna(seed) or seed == "" else int(seed) for seed in frame["seed"]]
@@ -249,9 +250,12 @@ def chart_table(scores: pd.DataFrame, task: str) -> str:
     table = pd.DataFrame({"size, union": size["union"].map(power)})
     for kind in kinds[1:]:
         table[f"{kind}/union, %"] = (size[kind] - size["union"]).clip(upper=700).map(math.exp) * 100
+    quality = {
+        metric: grid(scores, metric, None).reindex(columns=kinds) for metric in ("precision", "recall")
+    }
     for kind in kinds:
-        for metric in ("precision", "recall"):
-            table[f"{metric[0].upper()}, {kind}"] = grid(scores, metric, None)[kind] * 100
+        for metric, values in quality.items():
+            table[f"{metric[0].upper()}, {kind}"] = values[kind] * 100
     theirs = {
         target: [
             power(math.log(union)),
@@ -289,14 +293,22 @@ def distances(scores: pd.DataFrame, task: str) -> pd.DataFrame:
     return table.assign(gain=main["paper-pool"] - main["vote"]).dropna()
 
 
+def pearson(x: pd.Series, y: pd.Series) -> tuple[float, float]:
+    """Return Pearson's r and its p; NaN where one side is constant."""
+    if min(x.nunique(), y.nunique()) < 2:
+        return math.nan, math.nan
+    result = stats.pearsonr(x, y)
+    return float(result.statistic), float(result.pvalue)
+
+
 def distance_table(scores: pd.DataFrame, task: str) -> str:
     """List distances of the pool to gold, and their correlation with the gain over the vote."""
     points = distances(scores, task)
     table = points.map(lambda value: f"{value:.2f}").assign(gain=points["gain"].map("{:+.1f}".format))
     if len(points) > 2:
-        results = [stats.pearsonr(points[part], points["gain"]) for part in points.columns[:3]]
-        table.loc["r with the gain"] = [*(number(each.statistic, ".2f") for each in results), ""]
-        table.loc["p"] = [*(number(each.pvalue, ".2g") for each in results), ""]
+        results = [pearson(points[part], points["gain"]) for part in points.columns[:3]]
+        table.loc["r with the gain"] = [*(number(r, ".2f") for r, _ in results), ""]
+        table.loc["p"] = [*(number(p, ".2g") for _, p in results), ""]
         table.loc["paper: r, p"] = ["{:.2f}, {:.2g}".format(*PAPER["correlation"][task]), "", "", ""]
     note = "KL(gold, pool) = error - diversity, nats per word; gain: paper-pool over the vote, points."
     return render("Distance of the pool to gold", note, table)
@@ -335,7 +347,8 @@ def ranking_table(scores: pd.DataFrame, task: str) -> str:
         names = agreement.dropna().index
         right = truth.reindex(index=[target], columns=names).iloc[0]
         if right.notna().all():
-            values = [measured[measure].loc[target, names] * sign for measure, sign in MEASURES.items()]
+            tables = {m: table.reindex(index=[target], columns=names) for m, table in measured.items()}
+            values = [tables[measure].iloc[0] * sign for measure, sign in MEASURES.items()]
             rhos = [stats.spearmanr(v, right).statistic if v.nunique() > 1 else math.nan for v in values]
             first, best = values[0].idxmax(), right.idxmax()
             rows[str(target)] = [*rhos, first[7:], best[7:], right[best] - right[first]]
@@ -403,9 +416,9 @@ def curve_table(scores: pd.DataFrame, task: str) -> str:
 def time_table(scores: pd.DataFrame) -> str:
     """Sum the time of the jobs."""
     times = scores[scores["metric"] == "seconds"]
-    other = {"source": "sources", "pool-learned": "weights", "charts": "charts", "ensembles": "ensembles",
-             "ranking": "ranking", "analysis": "analysis"}  # fmt: skip
-    kinds = times["method"].str.split(":").str[0].map(other).fillna("training")
+    names = {"source": "sources", "pool-learned": "weights"}
+    names |= {name: name for name in ("weights", "charts", "ensembles", "ranking", "analysis")}
+    kinds = times["method"].str.split(":").str[0].map(names).fillna("training")
     groups = times.groupby(times["encoder"] + ", " + times["task"] + ", " + kinds)["value"]
     table = pd.DataFrame({"number": groups.size(), "minutes": groups.sum() / 60})
     return render("Time", "Jobs that ran side by side count each.", table, {"number": ".0f"}, "jobs")
@@ -463,14 +476,14 @@ def draw_distances(scores: pd.DataFrame, task: str, axis: Any) -> bool:
     points = distances(scores, task)
     if len(points) < FEWEST_POINTS:
         return False
-    result = stats.pearsonr(points["kl"], points["gain"])
+    r, p = pearson(points["kl"], points["gain"])
     sns.regplot(points, x="kl", y="gain", ax=axis, seed=0, scatter_kws={"s": 12})
     for target, row in points.iterrows():
         axis.annotate(
             target, (row["kl"], row["gain"]), xytext=(3, 3), textcoords="offset points", fontsize="small"
         )
     axis.set(xlabel="KL(gold, pool), nats per word", ylabel="paper-pool over the vote, points")
-    axis.text(0.02, 0.93, f"r = {result.statistic:.2f}, p = {result.pvalue:.2g}", transform=axis.transAxes)
+    axis.text(0.02, 0.93, f"r = {r:.2f}, p = {p:.2g}", transform=axis.transAxes)
     return True
 
 
