@@ -17,11 +17,9 @@ from typing import Any
 
 import hf_xst_cli
 from hf_xst.console import console
-from hf_xst.demo.concepts import world
-from hf_xst.demo.defaults import source_languages, target_language
-from hf_xst.demo.languages import generate_language
+from hf_xst.demo import LanguageSettings, generate_language, source_languages, target_language
 from hf_xst.demo.lexicon import Lexicon
-from hf_xst.demo.settings import LanguageSettings
+from hf_xst.demo.world import world
 from hf_xst.files import write_text
 
 SECOND_NAME, NAMED_PERSON, NAMED_PLACE = 0.5, 0.4, 0.8

@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 
 import hf_xst_cli
-from hf_xst.commands.demo import SMALL, TARGET, write_languages
 from hf_xst.data import read_conllu
-from hf_xst.demo.defaults import source_languages
+from hf_xst.demo import TARGET, source_languages, write_languages
+from hf_xst.demo.small_models import size_options
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TUTORIALS = REPOSITORY / "docs" / "tutorials"
@@ -93,7 +93,7 @@ def test_the_readme_runs_as_it_is_printed(monkeypatch, tmp_path, capsys):
     what_the_readme_asks_for(tmp_path)
     (steps,) = readme_blocks("sh")
     commands = [shlex.split(line, comments=True) for line in steps.replace("\\\n", " ").splitlines()]
-    sizes = [*SMALL, "arc_size=16", "label_size=8"]
+    sizes = [*size_options("tagger"), "arc_size=16", "label_size=8"]
     small = {"train-source": ["--epochs", "1", "--batch-size", "8"], "transfer": ["--epochs", "1"]}
     for words in filter(None, commands):
         assert words[0] == "hf-xst"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from shell import run, say, tutorial
 
-from hf_xst.commands.demo import SMALL, TARGET, write_languages
 from hf_xst.data import iterate_unlabelled, read_conllu, write_conllu
-from hf_xst.demo.defaults import source_languages
+from hf_xst.demo import TARGET, source_languages, write_languages
+from hf_xst.demo.small_models import size_options
 
 SOURCES = [settings.name for settings in source_languages()]
 START = SOURCES[0]

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 from shell import run, tutorial
 
-from hf_xst.commands.demo import SMALL, TARGET, write_languages
-from hf_xst.demo.defaults import source_languages
+from hf_xst.demo import TARGET, source_languages, write_languages
+from hf_xst.demo.small_models import size_options
 
 
 def main(sentences: int) -> None:
@@ -36,7 +36,7 @@ def main(sentences: int) -> None:
             }
         },
         "start": names[0],
-        "tasks": {"tagger": {"train_source": {"model": SMALL}}},
+        "tasks": {"tagger": {"train_source": {"model": size_options("tagger")}}},
         "encoders": {
             "A": {
                 "vectors": "demo.{code}.vec",

@@ -19,11 +19,10 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import TrainingArguments, set_seed
 
 from hf_xst import ChartTrainer, SupervisedTrainer, load_charts, load_treebank, prepare, read_vectors
-from hf_xst.commands.demo import TARGET, write_languages
-from hf_xst.demo.defaults import source_languages
+from hf_xst.demo import TARGET, source_languages, write_languages
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput, register
-from hf_xst.sources.pool import load_model
+from hf_xst.sources.loading import load_model
 from hf_xst.training.collation import ChartUse
 
 Columns = dict[str, list[Any]]

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
-from hf_xst.demo.defaults import source_languages, target_language
 from transformers import AutoModel
 
 import hf_xst_cli
@@ -19,6 +18,7 @@ from helpers.small_models import gold, vectors
 from hf_xst.commands.sentences import needs_structure, other_labels
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.data.sentence import misc_attribute
+from hf_xst.demo import source_languages, target_language
 
 pytest.importorskip("seqeval")
 

@@ -1,13 +1,14 @@
-"""The embedded default as a whole."""
+"""The demo as a whole."""
 
 from __future__ import annotations
 
 import pytest
 
-from hf_xst.commands.demo import TARGET, DemoArguments, demo, write_languages
+from hf_xst.commands.demo import DIRECT, METHODS, RECOMMENDED, VOTE, DemoArguments, comparison, demo, lesson
+from hf_xst.demo import TARGET, write_languages
 
 
-def test_the_target_text_holds_no_gold(tmp_path):
+def test_target_text_has_no_gold_trees(tmp_path):
     write_languages(tmp_path, 5, 1)
     lines = (tmp_path / f"{TARGET}-train.conllu").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if "\t" in line]
@@ -15,34 +16,36 @@ def test_the_target_text_holds_no_gold(tmp_path):
     assert {(row[6], row[7]) for row in rows} == {("_", "_")}
 
 
-@pytest.mark.slow
-def test_a_tiny_run_compares_all_methods_and_repeats_in_no_time(tmp_path, capfd):
-    arguments = DemoArguments(output=str(tmp_path), sentences=30, epochs=1, updates=3)
-    scores = demo(arguments)
-    assert set(scores) == {("A", "parser", TARGET), ("A", "tagger", TARGET)}
-    methods = {"ensemble/majority", "ensemble/pool", "transferred/union", "transferred/pool"}
-    assert methods <= set(scores["A", "parser", TARGET])
-    shown = capfd.readouterr().out
-    assert "majority vote" in shown
-    assert "root" in shown
-    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").rglob("*.json")}
-    assert demo(arguments) == scores
-    assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").rglob("*.json")}
+def test_lesson_is_computed_from_the_scores():
+    scores = {task: dict.fromkeys(METHODS, 60.0) for task in ("parser", "tagger")}
+    scores["parser"][RECOMMENDED], scores["tagger"][RECOMMENDED] = 62.5, 59.0
+    assert "+2.5 LAS, -1.0 UPOS accuracy" in lesson(scores)
+    assert comparison(scores).row_count == len(METHODS) + 1
 
 
 @pytest.mark.slow
-def test_the_languages_are_hard_enough_that_methods_differ(tmp_path):
-    runs = [demo(DemoArguments(output=str(tmp_path / str(seed)), seed=seed)) for seed in (1, 2, 3)]
-    gains = []
-    for task in ("parser", "tagger"):
-        rows = [scores["A", task, TARGET] for scores in runs]
-        for row in rows:
-            direct = [value for name, value in row.items() if name.startswith("direct")]
-            mean = sum(direct) / len(direct)
-            assert len(direct) == 4
-            assert 40 <= mean <= 85
-            assert row["ensemble/majority"] >= mean + 2
-        gains.append(sum(row["transferred/pool"] - row["transferred/union"] for row in rows) / len(rows))
-    # Seeds differ by a point or two, so union and pool are compared by their means.
-    assert max(gains) >= 1
-    assert min(gains) > 0
+def test_tiny_run_compares_all_methods_and_is_not_repeated(tmp_path, capfd):
+    sizes = {"output": str(tmp_path), "epochs": 1, "max_steps": 3}
+    scores = demo(DemoArguments(sentences=30, **sizes))
+    assert {task: set(row) for task, row in scores.items()} == {"parser": METHODS, "tagger": METHODS}
+    printed = capfd.readouterr().out
+    assert all(method in printed for method in METHODS)
+    assert "─► " in printed.rstrip().splitlines()[-1] or "── " in printed.rstrip().splitlines()[-1]
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert demo(DemoArguments(sentences=30, **sizes)) == scores
+    assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match="sentences"):
+        demo(DemoArguments(sentences=40, **sizes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_recommended_preset_is_best(tmp_path, seed):
+    scores = demo(DemoArguments(output=str(tmp_path), seed=seed))
+    for row in scores.values():
+        direct = [row[method] for method in DIRECT.values()]
+        average = sum(direct) / len(direct)
+        assert 40 <= average <= 90
+        assert row[VOTE] >= average + 1
+        assert row[RECOMMENDED] >= row[VOTE] + 1
+        assert row[RECOMMENDED] == max(row.values())

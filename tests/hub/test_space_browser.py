@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hf_xst.demo.ready import example_sentences
+from hf_xst.demo.small_models import example_sentences
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 STARTS_WITHIN, ANSWERS_WITHIN = 240, 60

@@ -10,7 +10,7 @@ from hf_xst.commands.options import VectorArguments, option
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import say
 from hf_xst.data import ConlluSentence
-from hf_xst.demo.ready import ready_sources
+from hf_xst.demo.small_models import example_sentences, small_sources
 from hf_xst.extras import import_optional
 from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.space.app import build, launch
@@ -85,9 +85,8 @@ def app(arguments: SpaceArguments | None = None) -> Any:
     told = arguments or SpaceArguments()
     sentences = [] if told.sentences is None else uploaded_sentences(told.sentences)
     if not told.sources and not told.taggers:
-        ready = ready_sources()
-        backend = Backend({task: TaskModels(models) for task, models in ready.models.items()})
-        return build(backend, sentences or ready.sentences)
+        backend = Backend({task: TaskModels(models) for task, models in small_sources().items()})
+        return build(backend, sentences or example_sentences())
     vectors = read_word_vectors(told)
     tasks = {
         task: TaskModels(load_sources(specs, vectors))

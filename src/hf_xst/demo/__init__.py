@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hf_xst.demo.defaults import source_languages, target_language
-from hf_xst.demo.languages import InventedLanguage, generate_language, write_conllu
-from hf_xst.demo.settings import LanguageSettings
-from hf_xst.demo.vectors import WordVectors
+from hf_xst.demo.languages import TARGET, InventedLanguage, generate_language, write_conllu, write_languages
+from hf_xst.demo.lexicon import WordVectors
+from hf_xst.demo.settings import LanguageSettings, source_languages, target_language
 
 __all__ = [
+    "TARGET",
     "InventedLanguage",
     "LanguageSettings",
     "WordVectors",
@@ -15,4 +15,5 @@ __all__ = [
     "source_languages",
     "target_language",
     "write_conllu",
+    "write_languages",
 ]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from hf_xst.demo.draws import Draws, generator
 from hf_xst.demo.grammar import Grammar
-from hf_xst.demo.lexicon import Lexicon
-from hf_xst.demo.settings import LanguageSettings
-from hf_xst.demo.vectors import WordVectors, word_vectors
+from hf_xst.demo.lexicon import Lexicon, WordVectors, word_vectors
+from hf_xst.demo.settings import LanguageSettings, source_languages, target_language
+from hf_xst.demo.world import Draws, generator
 from hf_xst.files import atomic_path
+
+TARGET = "target"
+"""Name of the target language's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,34 @@ def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) 
     return InventedLanguage(settings, rows, word_vectors(settings, lexicon))
 
 
+def write_languages(folder: Path, sentences: int, seed: int, *, test: int = 200) -> None:
+    """Write treebanks and word vectors of the five languages.
+
+    Files are `NAME-SPLIT.conllu` and `demo.NAME.vec`; the target is called `TARGET`, and its training text
+    has no gold trees.
+
+    Args:
+        folder: Output folder.
+        sentences: Training sentences per language; each also has 100 development sentences.
+        seed: See `generate_language`.
+        test: Test sentences of the target.
+    """
+    sizes = {"train": sentences, "dev": 100}
+    languages = {settings.name: (settings, sizes) for settings in source_languages()}
+    for name, (settings, splits) in (
+        languages | {TARGET: (target_language(), {**sizes, "test": test})}
+    ).items():
+        for index, (split, size) in enumerate(splits.items()):
+            language = generate_language(settings, sentences=size, seed=10 * seed + index)
+            rows = language.sentences
+            if (name, split) == (TARGET, "train"):
+                rows = [{column: row[column] for column in ("sent_id", "words", "upos")} for row in rows]
+            write_conllu(folder / f"{name}-{split}.conllu", rows)
+        language.write_vectors(folder / f"demo.{name}.vec")
+
+
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as CoNLL-U, with `sent_id` and `text`; columns that the rows do not have are `_`."""
+    """Write rows as CoNLL-U, with `sent_id` and `text`; missing columns become `_`."""
     with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
         for row in sentences:
             stream.write(_conllu_block(row))
@@ -80,7 +109,9 @@ def _conllu_block(row: Mapping[str, Any]) -> str:
     glued = [tag == "PUNCT" for tag in (*row["upos"][1:], "")]
     text = "".join(word if tight else f"{word} " for word, tight in zip(row["words"], glued, strict=True))
     lines = [f"# sent_id = {row['sent_id']}", f"# text = {text.rstrip()}"]
-    columns = zip(row["words"], row["upos"], row["head"], row["deprel"], glued, strict=True)
+    blank = ["_"] * len(glued)
+    tree = (row.get(column, blank) for column in ("head", "deprel"))
+    columns = zip(row["words"], row["upos"], *tree, glued, strict=True)
     for position, (word, tag, head, relation, tight) in enumerate(columns, start=1):
         spacing = "SpaceAfter=No" if tight else "_"
         lines.append(f"{position}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{spacing}")

@@ -1,15 +1,18 @@
-"""The words of an invented language: stems, endings, and forms that serve two parts of speech."""
+"""Words of an invented language, their inflection, and word vectors in a space shared by all languages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from hf_xst.demo.concepts import PUNCTUATION, World, world
-from hf_xst.demo.draws import Draws, generator
+import numpy as np
+from numpy.typing import NDArray
+
 from hf_xst.demo.settings import LanguageSettings
+from hf_xst.demo.world import PUNCTUATION, Draws, World, generator, unit_rows, world
 
 Key = tuple[int, str, str]
-"""A concept and up to two features of `FEATURES`, "" where there is none: what a form expresses."""
+"""A concept and up to two features ("" for no feature): the meaning of a form."""
 
 NOUN_LIKE = ("noun.animate", "noun.thing", "noun.place")
 VERB_LIKE = ("verb.intransitive", "verb.transitive", "verb.giving", "verb.saying", "modal", "past", "copula")
@@ -23,20 +26,20 @@ BORROWED_STEMS = {
     "complementizer": "demonstrative",
     "subordinator": "adposition",
 }
-"""Kinds whose concepts may share the stem of another kind's, which comes earlier among the world's kinds."""
+"""Kinds whose concepts may share a stem with a concept of an earlier kind."""
 
 _OPEN_KINDS = (*NOUN_LIKE, "name", *VERB_LIKE[:4], "adjective", "adverb")
 _PROTO_CONSONANTS = "ptkbdgmnlrsvzhj"
 _PROTO_VOWELS = "aeiou"
-_TRIES = 20  # after so many taken stems of one length the next one is a syllable longer
+_TRIES = 20  # stems to try before adding a syllable
 
 
 class Lexicon:
     """All forms of a language.
 
     Attributes:
-        forms: what each form expresses -> the form.
-        senses: the form -> all that it may express.
+        forms: Form of each meaning.
+        senses: Meanings of each form.
     """
 
     def __init__(self, settings: LanguageSettings) -> None:
@@ -57,8 +60,10 @@ class Lexicon:
                 self.senses.setdefault(form, []).append((concept, *features))
 
     def _stems(self, speech: World) -> list[str]:
-        """Return one stem for each concept, no two alike but the borrowed ones and the marks."""
-        inherited = _proto_stems(speech)
+        """Return a stem per concept; all differ except borrowed ones."""
+        settings = self._settings
+        proto = Draws(generator("proto-language", speech.number))
+        inherited = [next(_stems(proto, kind, _PROTO_CONSONANTS, _PROTO_VOWELS, 0.3)) for kind in speech.kind]
         sound_changes = self._sound_changes()
         stems: list[str] = []
         taken: set[str] = set()
@@ -66,32 +71,32 @@ class Lexicon:
             if kind == "punctuation":
                 stems.append(PUNCTUATION[concept - speech.by_kind[kind].start])
                 continue
-            if kind in BORROWED_STEMS and self._draws.chance(self._settings.ambiguity):
+            if kind in BORROWED_STEMS and self._draws.chance(settings.ambiguity):
                 stems.append(stems[self._draws.pick(speech.by_kind[BORROWED_STEMS[kind]])])
                 continue
             stem = inherited[concept].translate(sound_changes)
-            if stem in taken or not self._draws.chance(self._settings.cognates):
-                stem = next(new for new in self._new_stems(kind) if new not in taken)
+            if stem in taken or not self._draws.chance(settings.cognates):
+                letters = (settings.consonants, settings.vowels)
+                new = _stems(self._draws, kind, *letters, settings.closed_syllables)
+                stem = next(each for each in new if each not in taken)
             taken.add(stem)
             stems.append(stem)
         return stems
 
     def _sound_changes(self) -> dict[int, str]:
-        """Return what becomes of each letter of the proto-language; shared ones mostly stay."""
+        """Map each letter of the proto-language; letters that the language has mostly stay."""
         changes = {}
-        own_letters = (self._settings.consonants, self._settings.vowels)
-        for old, own in zip((_PROTO_CONSONANTS, _PROTO_VOWELS), own_letters, strict=True):
+        for old, new in (
+            (_PROTO_CONSONANTS, self._settings.consonants),
+            (_PROTO_VOWELS, self._settings.vowels),
+        ):
             for letter in old:
-                other = self._draws.pick(own)
-                changes[ord(letter)] = letter if letter in own and self._draws.chance(0.7) else other
+                other = self._draws.pick(new)
+                changes[ord(letter)] = letter if letter in new and self._draws.chance(0.7) else other
         return changes
 
-    def _new_stems(self, kind: str) -> Iterator[str]:
-        draws, settings = self._draws, self._settings
-        yield from _stems_of(draws, kind, settings.consonants, settings.vowels, settings.closed_syllables)
-
     def _endings(self) -> dict[tuple[str, str], str]:
-        """Return an ending for each class of words and feature; within a class no two are alike."""
+        """Return an ending per word class and feature, all different within a class."""
         cases = self._settings.cases
         classes = {"noun": ("plur", *cases), "verb": ("past", "plur"), "adjective": ("plur",)}
         endings = {}
@@ -105,14 +110,12 @@ class Lexicon:
 
     def _new_endings(self) -> Iterator[str]:
         while True:
-            vowel, consonant = (
-                self._draws.pick(self._settings.vowels),
-                self._draws.pick(self._settings.consonants),
-            )
+            vowel = self._draws.pick(self._settings.vowels)
+            consonant = self._draws.pick(self._settings.consonants)
             yield self._draws.pick((vowel + consonant, consonant + vowel, vowel))
 
     def _paradigm(self, kind: str) -> list[tuple[str, str]]:
-        """Return the features of each form that a word of the kind has."""
+        """Return the features of each form of a word."""
         settings = self._settings
         cases: tuple[str, ...] = ("", *settings.cases)
         if kind in NOUN_LIKE:
@@ -137,13 +140,8 @@ def _ending_class(kind: str) -> str:
     return "adjective" if kind == "adjective" else "noun"
 
 
-def _proto_stems(speech: World) -> list[str]:
-    draws = Draws(generator("proto-language", speech.number))
-    return [next(_stems_of(draws, kind, _PROTO_CONSONANTS, _PROTO_VOWELS, 0.3)) for kind in speech.kind]
-
-
-def _stems_of(draws: Draws, kind: str, consonants: str, vowels: str, closed: float) -> Iterator[str]:
-    """Yield stems without end: content words have two syllables or more, function words one or more."""
+def _stems(draws: Draws, kind: str, consonants: str, vowels: str, closed: float) -> Iterator[str]:
+    """Yield stems endlessly: at least two syllables for content words, one for function words."""
     shortest = 2 if kind in _OPEN_KINDS else 1
     longest = shortest + 1 if kind in _OPEN_KINDS else 1
     while True:
@@ -156,3 +154,47 @@ def _stems_of(draws: Draws, kind: str, consonants: str, vowels: str, closed: flo
 def _syllable(draws: Draws, consonants: str, vowels: str, closed: float) -> str:
     open_part = draws.pick(consonants) + draws.pick(vowels)
     return open_part + draws.pick(consonants) if draws.chance(closed) else open_part
+
+
+class WordVectors(NamedTuple):
+    """Words with a vector each.
+
+    Attributes:
+        words: Words, roughly from frequent to rare.
+        matrix: float32, shape (words, dimension).
+    """
+
+    words: list[str]
+    matrix: NDArray[np.float32]
+
+
+def word_vectors(settings: LanguageSettings, lexicon: Lexicon) -> WordVectors:
+    """Build the vectors of all forms of a language.
+
+    A form's vector is the sum of its concept, its features, the language's offset, and noise: half of it (in
+    variance) of the lemma, since translations differ in meaning, half of the form. An ambiguous form gets the
+    average of its meanings.
+    """
+    speech = world(settings.world)
+    concepts = speech.concept_vectors(settings.dimension)
+    features = speech.feature_vectors(settings.dimension)
+    source = generator("vectors", settings.world, settings.name, settings.dimension)
+    noise = settings.vector_noise / np.sqrt(2.0)
+    offset = settings.language_noise * unit_rows(source, 1, settings.dimension)
+    lemmas = concepts + noise * unit_rows(source, len(speech), settings.dimension)
+    senses = lexicon.senses
+
+    def sense_vector(key: Key) -> NDArray[np.float64]:
+        concept, *expressed = key
+        vector: NDArray[np.float64] = lemmas[concept]
+        return sum((features[name] for name in expressed if name), vector)
+
+    def rarity(form: str) -> tuple[int, int]:
+        return min(
+            (concept - speech.by_kind[speech.kind[concept]].start, concept) for concept, *_ in senses[form]
+        )
+
+    words = sorted(senses, key=rarity)
+    means = np.stack([np.mean([sense_vector(key) for key in senses[form]], axis=0) for form in words])
+    matrix = means + offset + noise * unit_rows(source, len(words), settings.dimension)
+    return WordVectors(words, matrix.astype(np.float32))

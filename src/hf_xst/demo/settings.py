@@ -1,9 +1,13 @@
-"""What sets one invented language apart from another."""
+"""Settings of invented languages, and the five languages of the demo.
+
+The target shares each trait with two or three of the four sources, in ever new combinations: no single source
+resembles it, but together they cover most of it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 WordOrder = Literal["SVO", "SOV", "VSO", "VOS", "OVS", "OSV"]
 Case = Literal["acc", "gen", "dat", "loc", "ins", "abl"]
@@ -18,46 +22,37 @@ AMOUNTS = ("vector_noise", "language_noise")
 class LanguageSettings:
     """Typology, sound and difficulty of an invented language.
 
-    Two settings with the same `world` share their concepts and the space of their vectors. A language's
-    words and vectors follow from its settings alone; the seed of `generate_language` picks the sentences.
+    Languages with the same `world` share concepts and the space of word vectors. Words and vectors follow
+    from the settings alone; the seed of `generate_language` selects the sentences. Fields called `..._first`
+    place a dependent before its head.
 
     Attributes:
-        name: the language's name; it also decides how its words come out.
-        word_order: the usual order of subject, verb and object.
-        adposition_first: prepositions if true, postpositions if false.
-        adjective_first: adjectives before their noun.
-        numeral_first: numerals before their noun.
-        determiner_first: determiners before their noun.
-        genitive_first: possessors before their noun.
-        relative_first: relative clauses before their noun.
-        auxiliary_first: auxiliaries and copulas before the verb or predicate.
-        negation_first: the negation before the verb.
-        adverb_first: adverbs before the verb.
-        oblique_first: obliques before the verb.
-        clause_first: subordinate adverbial clauses before the main clause.
-        subordinator_first: conjunctions at the start of their clause, else at its end.
-        question_particle: where the particle of a yes/no question stands, if there is one.
-        articles: a definite and an indefinite article.
-        copula: a predicate that is no verb takes a copula.
-        cases: roles marked by a suffix; the others are marked by adpositions or not at all.
-        tense_suffix: past tense is a suffix on the verb, else an auxiliary.
-        agreement: verbs agree in number with their subject.
-        adjective_agreement: adjectives agree in number with their noun.
-        consonants: the letters that may open or close a syllable.
-        vowels: the letters in a syllable's middle.
-        closed_syllables: the share of syllables that end in a consonant.
-        order_noise: how often a clause or phrase departs from the usual order.
-        extraposition: how often a relative clause moves to the end, which makes a tree non-projective.
-        pro_drop: how often a pronoun that would be subject is left out.
-        cognates: the share of stems taken from the world's proto-language.
-        ambiguity: the share of verbs, adverbs and function words whose stem has another meaning too.
-        vector_noise: the length of a word vector's own random part; a concept's vector has length about 1.
-        language_noise: the length of the offset that all vectors of the language share.
-        dimension: the size of the word vectors.
-        world: which world of concepts the language speaks of.
+        name: Name of the language; it also seeds the generation of words.
+        word_order: Usual order of subject, verb and object.
+        adposition_first: Prepositions if true, postpositions if false.
+        subordinator_first: Subordinators at the start of their clause, not at its end.
+        question_particle: Position of the particle of yes/no questions.
+        articles: Whether there are a definite and an indefinite article.
+        copula: Whether non-verbal predicates take a copula.
+        cases: Roles marked by a suffix; other roles are marked by adpositions or unmarked.
+        tense_suffix: Past tense is a suffix of the verb, not an auxiliary.
+        agreement: Verbs agree in number with their subject.
+        adjective_agreement: Adjectives agree in number with their noun.
+        consonants: Letters that may open or close a syllable.
+        vowels: Letters in the middle of a syllable.
+        closed_syllables: Proportion of syllables that end in a consonant.
+        order_noise: Probability that a clause or phrase departs from the usual order.
+        extraposition: Probability that a relative clause moves to the end (non-projective).
+        pro_drop: Probability that a subject pronoun is omitted.
+        cognates: Proportion of stems derived from the world's proto-language.
+        ambiguity: Proportion of verbs, adverbs and function words that share their stem with another concept.
+        vector_noise: Length of a word vector's random component; a concept's vector has length about 1.
+        language_noise: Length of the offset common to all vectors of the language.
+        dimension: Size of the word vectors.
+        world: Number of the world whose concepts the language expresses.
 
     Raises:
-        ValueError: a value is out of its range.
+        ValueError: A value is out of range.
     """
 
     name: str
@@ -99,15 +94,15 @@ class LanguageSettings:
         if self.word_order not in WORD_ORDERS:
             raise ValueError(f"word_order is {self.word_order!r}; expected one of {', '.join(WORD_ORDERS)}.")
         if unknown := set(self.cases) - set(CASES):
-            raise ValueError(f"cases holds {sorted(unknown)}; expected some of {', '.join(CASES)}.")
+            raise ValueError(f"cases contains {sorted(unknown)}; expected any of {', '.join(CASES)}.")
         if self.question_particle not in ("first", "last", "none"):
             raise ValueError(
                 f"question_particle is {self.question_particle!r}; expected first, last or none."
             )
         if len(set(self.consonants)) < 6 or len(set(self.vowels)) < 3:
             raise ValueError(
-                f"{self.name} has the consonants {self.consonants!r} and the vowels {self.vowels!r}; give at "
-                "least 6 and 3 different letters, or its words run out."
+                f"{self.name} has consonants {self.consonants!r} and vowels {self.vowels!r}; expected "
+                "at least 6 and 3 different letters."
             )
 
     def _check_ranges(self) -> None:
@@ -116,7 +111,7 @@ class LanguageSettings:
         values = asdict(self)
         for rate in RATES:
             if not 0.0 <= values[rate] <= 1.0:
-                raise ValueError(f"{rate} is {values[rate]}; expected a share from 0 to 1.")
+                raise ValueError(f"{rate} is {values[rate]}; expected a number from 0 to 1.")
         for amount in AMOUNTS:
             if not 0.0 <= values[amount] < float("inf"):
                 raise ValueError(f"{amount} is {values[amount]}; expected 0 or more.")
@@ -124,3 +119,93 @@ class LanguageSettings:
             raise ValueError(
                 f"dimension is {self.dimension} and world {self.world}; expected 1 or more and 0 or more."
             )
+
+
+def _order(before: str = "", after: str = "") -> dict[str, Any]:
+    """Place kinds of dependents, separated by spaces, before or after their heads."""
+    sides = {**dict.fromkeys(before.split(), True), **dict.fromkeys(after.split(), False)}
+    return {f"{kind}_first": is_first for kind, is_first in sides.items()}
+
+
+_TARGET = LanguageSettings(
+    name="Sudral",
+    **_order(before="genitive adverb oblique clause", after="adposition auxiliary"),
+    word_order="SOV",
+    question_particle="last",
+    articles=False,
+    cases=("acc", "gen", "loc"),
+    adjective_agreement=True,
+    consonants="ptkbdgmnlrszšžčvh",
+    vowels="aeiouy",
+    pro_drop=0.3,
+    order_noise=0.12,
+)
+
+_SOURCES = (
+    LanguageSettings(
+        name="Belori",
+        **_order(before="genitive adverb oblique clause", after="auxiliary"),
+        question_particle="last",
+        cases=("acc",),
+        adjective_agreement=True,
+        consonants="ptkbdgmnlrsfvhw",
+        closed_syllables=0.45,
+        order_noise=0.05,
+    ),
+    LanguageSettings(
+        name="Kasuni",
+        **_order(
+            before="genitive relative adverb oblique clause",
+            after="adposition adjective determiner numeral auxiliary negation subordinator",
+        ),
+        word_order="SOV",
+        question_particle="last",
+        articles=False,
+        cases=("acc", "gen", "dat"),
+        agreement=False,
+        consonants="ptkgmnrsyhw",
+        vowels="aiueo",
+        closed_syllables=0.1,
+        pro_drop=0.4,
+    ),
+    LanguageSettings(
+        name="Mirtash",
+        **_order(after="auxiliary"),
+        word_order="SOV",
+        question_particle="first",
+        articles=False,
+        cases=("acc", "dat", "loc"),
+        adjective_agreement=True,
+        consonants="ptkbdgqmnlrsšxzč",
+        vowels="aeioöü",
+        closed_syllables=0.5,
+        pro_drop=0.2,
+        order_noise=0.2,
+    ),
+    LanguageSettings(
+        name="Ulwedd",
+        **_order(before="genitive oblique clause", after="adposition adjective"),
+        word_order="VSO",
+        question_particle="first",
+        copula=False,
+        cases=("gen", "loc"),
+        tense_suffix=False,
+        consonants="ptcbdgmnlrfhðw",
+        vowels="aeiouâ",
+        closed_syllables=0.35,
+    ),
+)
+
+
+def source_languages(**changes: Any) -> tuple[LanguageSettings, ...]:
+    """Return the settings of the four source languages.
+
+    Args:
+        changes: Fields of `LanguageSettings` to change in all of them, such as `world` or `vector_noise`.
+    """
+    return tuple(replace(settings, **changes) for settings in _SOURCES)
+
+
+def target_language(**changes: Any) -> LanguageSettings:
+    """Return the settings of the target language, with changes as in `source_languages`."""
+    return replace(_TARGET, **changes)
