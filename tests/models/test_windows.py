@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.models.pretrained_words import assign_words, cut_windows, window_starts
+from hf_xst.models.pretrained_words import Pieces, assign_words, cut_windows, window_starts
 
 
 @given(st.integers(1, 60), st.integers(1, 20))
@@ -23,20 +23,21 @@ def test_windows_cover_every_piece_and_overlap(pieces: int, room: int) -> None:
 def test_each_piece_is_used_once(sizes: list[int], room: int) -> None:
     word_of = [word for word, size in enumerate(sizes) for _ in range(size)]
     ids = list(range(len(word_of)))
-    window_of = assign_words(word_of, room)
-    windows = cut_windows(ids, word_of, window_of, room)
-    assert all(len(window.ids) == len(window.slots) <= room for window in windows)
-    read = sorted(
+    windows = cut_windows(Pieces(ids, word_of, [101], [102]), 1000, room + 2)
+    assert all(len(window.ids) == len(window.slots) <= room + 2 for window in windows)
+    assert all((window.ids[0], window.ids[-1]) == (101, 102) for window in windows)
+    used = sorted(
         (piece, slot)
         for window in windows
         for piece, slot in zip(window.ids, window.slots, strict=True)
         if slot >= 0
     )
-    assert read == list(zip(ids, word_of, strict=True))
-    for _, pieces in groupby(range(len(word_of)), key=word_of.__getitem__):
-        places = list(pieces)
-        if len(places) <= room // 2:
-            assert len({window_of[place] for place in places}) == 1
+    assert used == [(piece, 1000 + word) for piece, word in zip(ids, word_of, strict=True)]
+    window_of = assign_words(word_of, room)
+    for _, group in groupby(range(len(word_of)), key=word_of.__getitem__):
+        pieces = list(group)
+        if len(pieces) <= room // 2:
+            assert len({window_of[piece] for piece in pieces}) == 1
 
 
 @given(st.lists(st.integers(1, 3), min_size=10, max_size=40), st.integers(6, 12))
@@ -47,10 +48,10 @@ def test_words_are_read_in_the_nearest_window(sizes: list[int], room: int) -> No
         assert set(window_of) == {0}
         return
     for word in range(len(sizes)):
-        places = [place for place, owner in enumerate(word_of) if owner == word]
-        middle = sum(places) / len(places)
+        pieces = [piece for piece, owner in enumerate(word_of) if owner == word]
+        middle = sum(pieces) / len(pieces)
         gap = [abs(start + (room - 1) / 2 - middle) for start in starts]
-        assert gap[window_of[places[0]]] == min(gap)
+        assert gap[window_of[pieces[0]]] == min(gap)
 
 
 def test_context_on_both_sides_is_at_least_a_quarter_window() -> None:
@@ -64,5 +65,5 @@ def test_context_on_both_sides_is_at_least_a_quarter_window() -> None:
 @pytest.mark.parametrize("pieces", [1, 10])
 def test_short_sentences_are_one_window(pieces: int) -> None:
     ids = list(range(pieces))
-    (window,) = cut_windows(ids, ids, assign_words(ids, 10), 10)
+    (window,) = cut_windows(Pieces(ids, ids, [], []), 0, 10)
     assert window.ids == window.slots == ids

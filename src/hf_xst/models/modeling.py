@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils.generic import ModelOutput
 
+from hf_xst.models.columns import Columns as Columns
+from hf_xst.models.columns import Readable as Readable
+from hf_xst.models.columns import Row as Row
+from hf_xst.models.columns import StructureColumns
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.upos import UposEmbeddings
 from hf_xst.models.word_model import WordModel
 from hf_xst.structures.base import Structure
 
-Row = Mapping[str, Any]
-Columns = dict[str, list[Any]]
-Readable = dict[str, list[list[str]]]
 _BLANK = "_"
 
 
@@ -42,20 +43,15 @@ class StructuredOutput(ModelOutput):
     units: Tensor | None = None
 
 
-class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-ignore]
+class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-untyped-call, unused-ignore]
     """A model whose output is a distribution over structures of a sentence.
 
     A subclass defines its special words, turns states into scores, and translates between best structures,
     gold rows and predicted columns. `WordModel` holds words, encoders and files.
     """
 
-    structure: ClassVar[type[Structure]]
     label_column: ClassVar[str]
     """The column of gold rows that holds the labels, unless the configuration names another."""
-    special_names: ClassVar[tuple[str, ...]] = ()
-    """Labels that every model of the class has beside its own, such as sentence boundaries."""
-    added_groups: ClassVar[tuple[int, int]] = (0, 0)
-    """Number of groups, at a sentence's start and end, that only tie its words to special words."""
     annotation_column: ClassVar[str] = "upos"
     """The column that a model may read beside the words, and that another model can predict for it."""
     structure_name: ClassVar[str] = "structure"
@@ -86,11 +82,6 @@ class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-i
     def names(self) -> list[str]:
         """Names along the structure's label axes, special labels last."""
         return [*self.config.labels, *self.special_names]
-
-    @property
-    def scheme(self) -> str | None:
-        """The scheme of labels that mark spans, if any."""
-        return None
 
     @property
     def label_settings(self) -> dict[str, Any]:
@@ -305,65 +296,6 @@ class StructuredModel(WordModel, ABC):  # type: ignore[no-untyped-call, unused-i
     def input_columns(self) -> tuple[str, ...]:
         """Columns of a prepared row that this model reads."""
         return ("words", self.annotation_column) if self.config.uses_upos else ("words",)
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Columns of a prepared row that this model predicts."""
-
-    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Split candidates into the properties that they predict for their word, such as head and label.
-
-        Group i of a sentence belongs to its i-th word. The probability of a property's value is the mass of
-        the candidates with that value.
-
-        Args:
-            candidates: any shape, indices of candidates.
-
-        Returns:
-            For each property a tensor of the same shape, equal numbers for equal values.
-        """
-        return {"label": candidates}
-
-    @classmethod
-    def readable_candidates(
-        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
-    ) -> Readable:
-        """Write one sentence's allowed candidates as columns of text, with a list of strings for each word.
-
-        Args:
-            words: the N words.
-            allowed: the allowed candidates of each group.
-            names: the labels of the candidates.
-
-        Returns:
-            Columns by name; the same names for every sentence, even an empty one.
-        """
-        labels = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
-        return {"allowed_labels": labels}
-
-    @abstractmethod
-    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Turn gold columns into `labels`; -1 for padding and unknown names.
-
-        Args:
-            rows: B prepared rows with this model's `columns`.
-            names: label names; defaults to the model's own.
-        """
-
-    @abstractmethod
-    def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Any:
-        """Turn `labels` into the form of the structure's `best()`."""
-
-    @abstractmethod
-    def decode(self, best: Any, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
-        """Turn the `best()` of a batch into this model's columns, one mapping per sentence.
-
-        Args:
-            best: the structure's `best()`.
-            lengths: (B,) words of each sentence.
-            names: label names of `best`; defaults to the model's own.
-        """
 
 
 def register(config: type[StructuredConfig], model: type[StructuredModel]) -> None:

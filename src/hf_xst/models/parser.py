@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from hf_xst.models.columns import TreeColumns
 from hf_xst.models.configuration import BiaffineParserConfig
-from hf_xst.models.modeling import Columns, Readable, Row, StructuredModel, StructuredOutput
+from hf_xst.models.modeling import StructuredModel, StructuredOutput
 from hf_xst.numerics import at_least_single
 from hf_xst.structures import DependencyTreeCRF
 
@@ -68,7 +68,7 @@ class BiaffineScorer(nn.Module):
         return at_least_single(arcs), at_least_single(pairs + single)
 
 
-class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
+class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-call, unused-ignore]
     """A dependency parser: words in, a distribution over labelled trees out.
 
     Its `labels` are relations. The output `scores` are (B, N+1, N+1, L) as `DependencyTreeCRF` takes them;
@@ -77,7 +77,6 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
 
     config_class = BiaffineParserConfig
     config: BiaffineParserConfig
-    structure = DependencyTreeCRF
     leading, trailing = 1, 0
     label_column = "deprel"
     main_metric = "las"
@@ -161,63 +160,3 @@ class BiaffineParser(StructuredModel):  # type: ignore[no-untyped-call, unused-i
             single_root=self.config.single_root,
             projective=self.config.projective,
         )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns `head` (int, 0 for the root) and `deprel`."""
-        return ("head", "deprel")
-
-    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Return head, label, and both together."""
-        labels = len(self.names)
-        return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
-
-    @classmethod
-    def readable_candidates(
-        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
-    ) -> Readable:
-        """List each word's allowed heads and, for each of them, the allowed labels."""
-        nodes = ["0 (root)", *(f"{position} {word}" for position, word in enumerate(words, start=1))]
-        columns: Readable = {"allowed_heads": [], "allowed_labels": []}
-        for group in allowed:
-            by_head: dict[int, list[str]] = {}
-            for candidate in sorted(group):
-                by_head.setdefault(candidate // len(names), []).append(names[candidate % len(names)])
-            columns["allowed_heads"].append([nodes[head] for head in by_head])
-            columns["allowed_labels"].append(["|".join(labels) for labels in by_head.values()])
-        return columns
-
-    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations."""
-        index_of = {name: index for index, name in enumerate(names or self.names)}
-        pairs = [
-            torch.tensor(
-                [
-                    (-1 if head is None else int(head), index_of.get(relation, -1))
-                    for head, relation in zip(row["head"], row["deprel"], strict=True)
-                ]
-            ).view(-1, 2)
-            for row in rows
-        ]
-        return nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
-
-    def gold_best(
-        self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return heads and labels, each (B, N)."""
-        heads, relations = labels.unbind(-1)
-        return heads, relations
-
-    def decode(
-        self, best: tuple[Tensor, Tensor], lengths: Tensor, names: Sequence[str] | None = None
-    ) -> list[Columns]:
-        """Return `head` and `deprel` of each sentence."""
-        alphabet = names or self.names
-        columns = zip(best[0].tolist(), best[1].tolist(), lengths.tolist(), strict=True)
-        return [
-            {
-                "head": heads[:n],
-                "deprel": [alphabet[label] if label >= 0 else "_" for label in labels[:n]],
-            }
-            for heads, labels, n in columns
-        ]

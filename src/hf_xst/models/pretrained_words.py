@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
@@ -149,7 +150,7 @@ class PretrainedWords(nn.Module):
         windows: list[Window] = []
         for index, pieces in enumerate(self._pieces(sentences)):
             if pieces.ids:
-                windows += self._windows(pieces, index * longest)
+                windows += cut_windows(pieces, index * longest, self.max_pieces)
         shape = (len(windows), max((len(window.ids) for window in windows), default=0))
         padding = self.tokenizer.pad_token_id
         input_ids = torch.full(shape, 0 if padding is None else padding, dtype=torch.long)
@@ -179,21 +180,6 @@ class PretrainedWords(nn.Module):
             if unknown is not None:
                 pieces = [unknown if piece in special else piece for piece in pieces]
             yield Pieces(pieces, [word_of[position] for position in inside], ids[:first], ids[end:])
-
-    def _windows(self, pieces: Pieces, first_slot: int) -> list[Window]:
-        """Cut a sentence into windows, each with the tokenizer's special pieces around it."""
-        added = len(pieces.before) + len(pieces.after)
-        room = self.max_pieces - added
-        if room < 1:
-            raise ValueError(f"max_pieces is {self.max_pieces}, but the tokenizer adds {added} pieces")
-        slots = [first_slot + word for word in pieces.word_of]
-        return [
-            Window(
-                [*pieces.before, *window.ids, *pieces.after],
-                [*(-1 for _ in pieces.before), *window.slots, *(-1 for _ in pieces.after)],
-            )
-            for window in cut_windows(pieces.ids, slots, assign_words(pieces.word_of, room), room)
-        ]
 
     def forward(
         self, lengths: Tensor, input_ids: Tensor, attention_mask: Tensor, piece_slots: Tensor
@@ -262,7 +248,7 @@ def window_starts(pieces: int, room: int) -> list[int]:
     return [*range(0, pieces - room, stride), pieces - room]
 
 
-def assign_words(word_of: list[int], room: int) -> list[int]:
+def assign_words(word_of: Sequence[int], room: int) -> list[int]:
     """Return, for each piece, the index of the window that its embedding is taken from.
 
     A word is assigned to the window whose centre is nearest to its own. The pieces of a word longer than half
@@ -275,41 +261,40 @@ def assign_words(word_of: list[int], room: int) -> list[int]:
     starts = window_starts(len(word_of), room)
     if len(starts) == 1:
         return [0] * len(word_of)
-
-    def nearest(centre: float) -> int:
-        return min(range(len(starts)), key=lambda window: abs(starts[window] + (room - 1) / 2 - centre))
-
-    windows: list[int] = []
-    while len(windows) < len(word_of):
-        first = len(windows)
-        end = first
-        while end < len(word_of) and word_of[end] == word_of[first]:
-            end += 1
-        if end - first > room // 2:
-            windows += [nearest(piece) for piece in range(first, end)]
-        else:
-            windows += [nearest((first + end - 1) / 2)] * (end - first)
-    return windows
+    position = np.arange(len(word_of))
+    _, word, sizes = np.unique(word_of, return_inverse=True, return_counts=True)
+    centres = np.bincount(word, weights=position) / sizes
+    aim = np.where(sizes[word] > room // 2, position, centres[word])
+    distances = np.abs(np.add.outer(starts, -aim) + (room - 1) / 2)  # (windows, pieces)
+    nearest: list[int] = distances.argmin(0).tolist()
+    return nearest
 
 
-def cut_windows(ids: list[int], slots: list[int], window_of: list[int], room: int) -> list[Window]:
-    """Cut a sentence's pieces into windows; each slot occurs in exactly one of them.
+def cut_windows(pieces: Pieces, first_slot: int, max_pieces: int) -> list[Window]:
+    """Cut a sentence into windows, each with the tokenizer's pieces before and after it.
 
     Args:
-        ids: piece ids.
-        slots: the slot of each piece's word.
-        window_of: the window of each piece, from `assign_words`.
-        room: pieces in a window.
+        pieces: the sentence.
+        first_slot: the slot of its first word; each piece has its word's slot in exactly one window.
+        max_pieces: pieces in a window, including those of the tokenizer.
+
+    Raises:
+        ValueError: the tokenizer's own pieces leave no room.
     """
-    return [
-        Window(
-            ids[start : start + room],
-            [
-                slot if window == index else -1
-                for slot, window in zip(
-                    slots[start : start + room], window_of[start : start + room], strict=True
-                )
-            ],
+    added = len(pieces.before) + len(pieces.after)
+    room = max_pieces - added
+    if room < 1:
+        raise ValueError(f"max_pieces is {max_pieces}, but the tokenizer adds {added} pieces")
+    window_of = assign_words(pieces.word_of, room)
+    windows = []
+    for index, start in enumerate(window_starts(len(pieces.ids), room)):
+        inside = slice(start, start + room)
+        words = zip(pieces.word_of[inside], window_of[inside], strict=True)
+        slots = [first_slot + word if window == index else -1 for word, window in words]
+        windows.append(
+            Window(
+                [*pieces.before, *pieces.ids[inside], *pieces.after],
+                [*(-1 for _ in pieces.before), *slots, *(-1 for _ in pieces.after)],
+            )
         )
-        for index, start in enumerate(window_starts(len(ids), room))
-    ]
+    return windows

@@ -1,0 +1,255 @@
+"""Translate between columns of rows and structures, by the names of labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from hf_xst.data.labels import span_type, to_bio
+from hf_xst.models.configuration import BOUNDARIES
+from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
+from hf_xst.structures.base import Structure
+
+Row = Mapping[str, Any]
+Columns = dict[str, list[Any]]
+Readable = dict[str, list[list[str]]]
+
+
+class StructureColumns(ABC):
+    """The columns of a kind of structure; models and other sources of distributions share it."""
+
+    structure: ClassVar[type[Structure]]
+    special_names: ClassVar[tuple[str, ...]] = ()
+    """Labels that all members of the kind have beside their own, such as sentence boundaries."""
+    added_groups: ClassVar[tuple[int, int]] = (0, 0)
+    """Number of groups, at a sentence's start and end, that only tie its words to special words."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names along the structure's label axes, special labels last."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a prepared row that are predicted."""
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of labels that mark spans, if any."""
+        return None
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Split candidates into the properties that they predict for their word, such as head and label.
+
+        Group i of a sentence belongs to its i-th word. The probability of a property's value is the mass of
+        the candidates with that value.
+
+        Args:
+            candidates: any shape, indices of candidates.
+
+        Returns:
+            For each property a tensor of the same shape, equal numbers for equal values.
+        """
+        return {"label": candidates}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """Write one sentence's allowed candidates as columns of text, with a list of strings for each word.
+
+        Args:
+            words: the N words.
+            allowed: the allowed candidates of each group.
+            names: the labels of the candidates.
+
+        Returns:
+            Columns by name; the same names for every sentence, even an empty one.
+        """
+        labels = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
+        return {"allowed_labels": labels}
+
+    @abstractmethod
+    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
+        """Turn gold columns into `labels`; -1 for padding and unknown names.
+
+        Args:
+            rows: B prepared rows with its `columns`.
+            names: label names; defaults to `self.names`.
+        """
+
+    @abstractmethod
+    def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Any:
+        """Turn `labels` into the form of the structure's `best()`."""
+
+    @abstractmethod
+    def decode(self, best: Any, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
+        """Turn the `best()` of a batch into its columns, one mapping per sentence.
+
+        Args:
+            best: the structure's `best()`.
+            lengths: (B,) words of each sentence.
+            names: label names of `best`; defaults to `self.names`.
+        """
+
+
+class TagColumns(StructureColumns):
+    """Tag sequences, with a start and an end tag around every sentence."""
+
+    structure = LinearChainCRF
+    special_names = BOUNDARIES
+    added_groups = (1, 1)
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Return the second tag of each pair: the i-th pair ends at the i-th word."""
+        return {"tag": candidates % len(self.names)}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """List each word's allowed tags: those that end an allowed pair and begin another."""
+        tags = len(names)
+        ends = [{pair % tags for pair in group} for group in allowed[:-1]]
+        begins = [{pair // tags for pair in group} for group in allowed[1:]]
+        both = [sorted(left & right) for left, right in zip(ends, begins, strict=True)]
+        return {"allowed_tags": [[names[tag] for tag in word] for word in both]}
+
+    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
+        """Return (B, N): tag index of each word, -1 for padding and unknown tags.
+
+        With a scheme, gold in another scheme is converted to BIO, see `to_bio`.
+        """
+        index_of = {name: index for index, name in enumerate(names or self.names) if name not in BOUNDARIES}
+        columns: list[Sequence[str | None]] = [row[self.columns[0]] for row in rows]
+        if self.scheme is not None:
+            columns = [to_bio(column) for column in columns]
+        tags = [torch.tensor([index_of.get(tag or "", -1) for tag in column]) for column in columns]
+        return nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-1)
+
+    def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Tensor:
+        """Add the boundaries: (B, N+2)."""
+        alphabet = list(names or self.names)
+        start, end = (alphabet.index(boundary) for boundary in BOUNDARIES)
+        padded = nn.functional.pad(labels, (1, 1), value=-1)
+        position = torch.arange(padded.shape[1], device=labels.device)
+        padded = torch.where(position == 0, start, padded)
+        return torch.where(position == (lengths + 1)[:, None], end, padded)
+
+    def decode(self, best: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
+        """Return the tag column of each sentence, without boundaries."""
+        alphabet = names or self.names
+        return [
+            {self.columns[0]: [alphabet[tag] if tag >= 0 else "_" for tag in row[1 : n + 1]]}
+            for row, n in zip(best.tolist(), lengths.tolist(), strict=True)
+        ]
+
+
+class TreeColumns(StructureColumns):
+    """Labelled dependency trees."""
+
+    structure = DependencyTreeCRF
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns `head` (int, 0 for the root) and `deprel`."""
+        return ("head", "deprel")
+
+    def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
+        """Return head, label, and both together."""
+        labels = len(self.names)
+        return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
+
+    @classmethod
+    def readable_candidates(
+        cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
+    ) -> Readable:
+        """List each word's allowed heads and, for each of them, the allowed labels."""
+        nodes = ["0 (root)", *(f"{position} {word}" for position, word in enumerate(words, start=1))]
+        columns: Readable = {"allowed_heads": [], "allowed_labels": []}
+        for group in allowed:
+            by_head: dict[int, list[str]] = {}
+            for candidate in sorted(group):
+                by_head.setdefault(candidate // len(names), []).append(names[candidate % len(names)])
+            columns["allowed_heads"].append([nodes[head] for head in by_head])
+            columns["allowed_labels"].append(["|".join(labels) for labels in by_head.values()])
+        return columns
+
+    def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
+        """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations."""
+        index_of = {name: index for index, name in enumerate(names or self.names)}
+        pairs = [
+            torch.tensor(
+                [
+                    (-1 if head is None else int(head), index_of.get(relation, -1))
+                    for head, relation in zip(row["head"], row["deprel"], strict=True)
+                ]
+            ).view(-1, 2)
+            for row in rows
+        ]
+        return nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
+
+    def gold_best(
+        self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return heads and labels, each (B, N)."""
+        heads, relations = labels.unbind(-1)
+        return heads, relations
+
+    def decode(
+        self, best: tuple[Tensor, Tensor], lengths: Tensor, names: Sequence[str] | None = None
+    ) -> list[Columns]:
+        """Return `head` and `deprel` of each sentence."""
+        alphabet = names or self.names
+        columns = zip(best[0].tolist(), best[1].tolist(), lengths.tolist(), strict=True)
+        return [
+            {
+                "head": heads[:n],
+                "deprel": [alphabet[label] if label >= 0 else "_" for label in labels[:n]],
+            }
+            for heads, labels, n in columns
+        ]
+
+
+def possible_pairs(names: Sequence[str], lengths: Tensor, pairs: int, scheme: str | None = None) -> Tensor:
+    """Return which pairs of adjacent tags respect the boundaries and the scheme.
+
+    Args:
+        names: the T tags and the two boundaries.
+        lengths: (B,) words of each sentence.
+        pairs: number of pairs P, at least N+1.
+        scheme: `"bio"` or None.
+
+    Returns:
+        Bool (B, P, T+2, T+2).
+    """
+    tags = len(names)
+    start, end = tags - 2, tags - 1
+    tag = torch.arange(tags, device=lengths.device)
+    pair = torch.arange(pairs, device=lengths.device)
+    is_word = tag < start
+    previous = torch.where((pair == 0)[:, None], tag == start, is_word)  # (P, T+2)
+    last = (pair == lengths[:, None])[..., None]
+    following = torch.where(last, tag == end, is_word)  # (B, P, T+2)
+    possible = previous[None, :, :, None] & following[:, :, None, :]
+    return possible if scheme is None else possible & bio_pairs(names).to(lengths.device)
+
+
+def bio_pairs(names: Sequence[str]) -> Tensor:
+    """Return which pairs of tags are valid in BIO: `I-X` only follows `B-X` or `I-X`.
+
+    Args:
+        names: the T tags; `O` and the boundaries have no type.
+
+    Returns:
+        Bool (T, T): previous tag, next tag.
+    """
+    types = [span_type(name) for name in names]
+    type_id = torch.tensor([types.index(each) for each in types])
+    is_inside = torch.tensor([name.startswith("I-") for name in names])
+    return ~is_inside | (type_id[:, None] == type_id)
