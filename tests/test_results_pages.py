@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ def best_source(study: str, task: str, target: str, encoder: str = "") -> float:
     return float(table.loc[target, report.single_sources(table)].max())
 
 
+def equal(values: Iterable[float]) -> float:
+    """Return the value that all share."""
+    (value,) = set(values)
+    return value
+
+
 def counted(study: str, task: str, methods: str, targets: list[str] = ALL) -> list[float]:
     """Give mean and count of gains over the vote (no count for the vote) of each method."""
     values: list[float] = []
@@ -109,7 +116,7 @@ def change(study: str, task: str, target: str, method: str, base: str) -> float:
 
 # Per page: the beginning of a line of a table, or a text of the page, and the numbers behind or in it.
 def first_page() -> dict[str, list[float]]:
-    paper = "vote pptx paper-pool"
+    paper, trained = "vote pptx paper-pool", [("mean", P), ("mean", T), ("tuned", P)]
     untouched = [mean("mean", P, m, UNTOUCHED) for m in ("recommended", "vote")]
     tags = [mean("mean", T, m, UNTOUCHED) for m in ("recommended", "vote")]
     tuned = [mean("tuned", P, m, UNTOUCHED) for m in ("recommended", "vote")]
@@ -122,17 +129,20 @@ def first_page() -> dict[str, list[float]]:
         "| tags, sources trained apart": counted("cpu", T, "vote pool pptx paper-pool recommended"),
         "| tags, sources fine-tuned": counted("mean", T, "vote pool average paper-pool recommended"),
         "| tags, *paper*": counted("paper", T, paper),
-        "on 15 of 16 targets in both tasks, if": [above("mean", P, "recommended"), 16],
+        "on 15 of 16 targets in both tasks, if": [equal(above(s, t, "recommended") for s, t in trained), 16],
         "0.9 LAS with a frozen encoder, 1.0 with a trained one, 0.8 in tagging": [
             gain("mean", P, "recommended"),
             gain("tuned", P, "recommended"),
             gain("mean", T, "recommended"),
         ],
         "on 15 targets in parsing (with either encoder) and 13 in tagging": [
-            above("mean", P, "recommended", "pool"),
+            equal(above(s, P, "recommended", "pool") for s in ("mean", "tuned")),
             above("mean", T, "recommended", "pool"),
         ],
-        "on 15 of 16 targets in both tasks, as in the paper": [above("cpu", P, "paper-pool", "pptx"), 16],
+        "on 15 of 16 targets in both tasks, as many as in the paper": [
+            equal(above(s, t, "paper-pool", "pptx") for s in ("cpu", "paper") for t in (P, T)),
+            16,
+        ],
         "adds 2.0 LAS to the preset, on every target between 0.8 and 3.7": [
             better.mean(),
             better.min(),
@@ -152,7 +162,7 @@ def first_page() -> dict[str, list[float]]:
             above("cpu", P, "paper-pool"),
             16,
         ],
-        "gain more (r = -0.45, p = 0.06)": report.PAPER["correlation"][T],
+        "it does (r = -0.45, p = 0.06)": report.PAPER["correlation"][T],
         "in tagging (r = 0.62, p = 0.006)": list(correlation(T)),
         "in parsing (r = 0.38, p = 0.12)": list(correlation(P)),
         "(33.8 and 33.9 LAS on ten": means("lowresource_mean", P, "recommended average", LOW),
