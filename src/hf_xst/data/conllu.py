@@ -19,6 +19,7 @@ from hf_xst.data.sentence import BLANK, COLUMNS, ConlluError, ConlluSentence, co
 from hf_xst.data.streams import BYTE_ORDER_MARK, Source, numbered_lines, open_atomic, source_name
 
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
+_FORM, _UPOS = COLUMNS.index("form"), COLUMNS.index("upos")
 _BLANK_LINES = frozenset(("\n", "\r\n", "\r", ""))
 
 
@@ -137,14 +138,16 @@ def _row_id(line: str) -> str:
     """Validate the columns of one row and return its ID."""
     if line.startswith("#"):
         raise ValueError("found a comment after the first row, expected comments before all rows")
-    if not line.strip():
-        raise ValueError("found a line of white space, expected an empty line between sentences")
     columns = line_body(line).split("\t")
     if len(columns) != len(COLUMNS):
+        if not line.strip():
+            raise ValueError("found a line of white space, expected an empty line between sentences")
         raise ValueError(f"found {len(columns)} columns, expected {len(COLUMNS)} columns separated by tabs")
-    for name in ("form", "upos"):
-        if not columns[COLUMNS.index(name)]:
-            raise ValueError(f"found an empty {name.upper()}, expected a value ('_' if unspecified)")
+    for index in (_FORM, _UPOS):
+        if not columns[index]:
+            raise ValueError(
+                f"found an empty {COLUMNS[index].upper()}, expected a value ('_' if unspecified)"
+            )
     return columns[0]
 
 
@@ -156,10 +159,11 @@ class _IdSequence:
 
     def is_word(self, row_id: str) -> bool:
         """Validate the next ID and return whether it belongs to a word."""
-        word, empty_node = self.words + 1, f"{self.words}.{self.empty_nodes + 1}"
+        word = self.words + 1
         if row_id == str(word):
             self.words, self.empty_nodes = word, 0
             return True
+        empty_node = f"{self.words}.{self.empty_nodes + 1}"
         match = _RANGE.fullmatch(row_id)
         if match and int(match[1]) == word > self.range_end and int(match[2]) >= word:
             self.range_end = int(match[2])

@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
@@ -181,30 +182,20 @@ def _strings(value: Any, key: str) -> list[str]:
 
 def _read_raw(source: Source) -> Iterator[ConlluSentence]:
     count = 0
-    for number, paragraph in _paragraphs(source):
+    numbered = numbered_lines(source, TextError)
+    for is_blank, group in groupby(numbered, key=lambda item: not item[1].strip()):
+        if is_blank:
+            continue
+        lines = list(group)
         comments = ["# newpar"]
         try:
-            for sentence in paragraph_sentences(paragraph):
+            for sentence in paragraph_sentences("".join(line for _, line in lines)):
                 count += 1
                 comments += [f"# sent_id = {_position(source, count)}", *sentence.comments]
                 yield sentence.with_comments(comments, drop=["#"])
                 comments = []
         except ValueError as error:
-            raise TextError(str(error), path=source_name(source), line=number) from None
-
-
-def _paragraphs(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield the paragraphs of running text with the number of their first line."""
-    lines: list[str] = []
-    number = 0
-    for number, line in numbered_lines(source, TextError):
-        if line.strip():
-            lines.append(line)
-        elif lines:
-            yield number - len(lines), "".join(lines)
-            lines = []
-    if lines:
-        yield number - len(lines) + 1, "".join(lines)
+            raise TextError(str(error), path=source_name(source), line=lines[0][0]) from None
 
 
 _READERS: dict[str, Callable[[Source], Iterator[ConlluSentence]]] = {
