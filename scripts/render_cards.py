@@ -1,4 +1,4 @@
-"""Render the cards of model_cards/ again, from the recorded facts that the tests use too."""
+"""Render the example cards in model_cards/ from the records in tests/hub/recorded/."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ RECORDED = REPOSITORY / "tests" / "hub" / "recorded"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Render every folder of recorded facts into a folder of the same name."""
+    """Render each folder of records to a folder of the same name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=REPOSITORY / "model_cards")
     output = parser.parse_args(argv).output
     for recorded in sorted(RECORDED.iterdir()):
         target = output / recorded.name
         target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / recorded.name
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / recorded.name
             shutil.copytree(recorded, folder)
             write_card(folder)
             for name in (README, TREE, TABLE):

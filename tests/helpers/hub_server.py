@@ -1,19 +1,15 @@
-"""A loopback Hub that the real `huggingface_hub` client can talk to, for tests.
+"""A Hub on the loopback interface for tests with the real `huggingface_hub` client.
 
-    python tests/hub_server.py --root FOLDER --port 8765   # port 0 picks one; prints its URL
-    export HF_ENDPOINT=http://127.0.0.1:8765 HF_TOKEN=hf_test HF_HUB_DISABLE_XET=1
+`server = serve(tmp_path); server.url; ...; server.close()`. The client reads HF_ENDPOINT and
+HF_HUB_DISABLE_XET when it is first imported: set them before, or use a separate process.
 
-In tests: `server = serve(tmp_path); server.url; ...; server.close()`. The client reads HF_ENDPOINT and
-HF_HUB_DISABLE_XET when it is first imported: set them before that, or use a process of its own.
-
-A token is whose it says: `hf_as_anna` is anna's, `hf_wrong...` is nobody's and refused, any other tester's.
-Private repositories show to their owner alone, and nobody writes into another's account. Names of handlers in
-`server.broken` (`lfs`, `commit`, `resolve`) drop the connection in the middle. Only 127.0.0.1 is bound.
+The token `hf_as_anna` belongs to anna, `hf_wrong...` is rejected, and any other belongs to tester. Private
+repositories are visible to their owner only, and nobody writes to another account. Handlers named in
+`server.broken` (`lfs`, `commit`, `resolve`) drop the connection midway.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import json
@@ -42,14 +38,14 @@ PART = 8 << 20  # size of a part of the multipart transfer
 
 
 class Hub(ThreadingHTTPServer):
-    """The server: `url`, `store`, and `broken`, the handlers that drop the connection."""
+    """The server with its `url`, its `store`, the requests `seen` and the `broken` handlers."""
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, root: Path, port: int = 0, *, verbose: bool = False) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
-        self.store, self.verbose = Store(root), verbose
+    def __init__(self, root: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.store = Store(root)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.broken: set[str] = set()
         self.seen: list[str] = []
@@ -64,16 +60,15 @@ class Hub(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request; `ROUTES` says which method answers what."""
+    """Answer one request by the method that `ROUTES` names."""
 
     protocol_version, server_version = "HTTP/1.1", "hub_server/2"
     server: Hub
 
     def log_message(self, format: str, *args: Any) -> None:
-        if self.server.verbose:
-            sys.stderr.write(f"{self.command} {self.path} -> {args[1] if len(args) > 1 else ''}\n")
+        """Log nothing."""
 
-    # -- asking and answering -------------------------------------------------------------------------
+    # -- requests and replies -------------------------------------------------------------------------
 
     def dispatch(self) -> None:
         try:
@@ -94,16 +89,16 @@ class Handler(BaseHTTPRequestHandler):
         self.query = {key: values[0] for key, values in parse_qs(url.query).items()}
         self.store, self.raw = self.server.store, b""
         for methods, pattern, name in ROUTES:
-            found = re.fullmatch(pattern, url.path)
-            if found is None or self.command not in methods.split():
+            match = re.fullmatch(pattern, url.path)
+            if match is None or self.command not in methods.split():
                 continue
             if name in self.server.broken:
                 self.rfile.read(length // 2)
                 raise ConnectionResetError
             self.raw = self.rfile.read(length)
             self.account = self._account()
-            given = {key: value and unquote(value) for key, value in found.groupdict().items()}
-            Handler.__dict__[name](self, **given)
+            arguments = {key: value and unquote(value) for key, value in match.groupdict().items()}
+            Handler.__dict__[name](self, **arguments)
             return
         self.rfile.read(length)
         raise RefusedError(404, f"No such endpoint here: {self.command} {url.path}")
@@ -165,8 +160,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             front_matter(self.json().get("content", ""))
         except Exception as error:
-            told = {"errors": [{"message": f"invalid metadata: {error}"}], "warnings": []}
-            raise RefusedError(400, "invalid metadata", body=told) from error
+            body = {"errors": [{"message": f"invalid metadata: {error}"}], "warnings": []}
+            raise RefusedError(400, "invalid metadata", body=body) from error
         self.reply(200, {"errors": [], "warnings": []})
 
     def create(self) -> None:
@@ -176,18 +171,10 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(403, f"you may not create a repository for {name.split('/')[0]}")
         with self.store.lock:
             if self.store.path(kind, name).exists():
-                told = {"error": "You already created this repo", "url": self.location(kind, name)}
-                raise RefusedError(409, "You already created this repo", body=told)
+                raise RefusedError(409, "You already created this repo")
             private = wanted.get("visibility") == "private"
             self.store.create(kind, name, private=private, sdk=wanted.get("sdk"))
         self.reply(200, {"url": self.location(kind, name), "name": name, "id": name})
-
-    def delete(self) -> None:
-        wanted = self.json()
-        name = f"{wanted.get('organization') or self.need_account()}/{wanted['name']}"
-        repository = self.load(wanted.get("type", "model"), name, write=True)
-        self.store.path(repository["kind"], repository["id"]).unlink()
-        self.ok()
 
     def list(self, kind: str) -> None:
         """Of the query: author, search, one filter, pipeline_tag."""
@@ -246,16 +233,6 @@ class Handler(BaseHTTPRequestHandler):
                 table[new] = self.store.resolve(repository, start)
             self.store.put(repository)
         self.ok()
-
-    def commits(self, kind: str, name: str, revision: str) -> None:
-        repository, found = self.load(kind, name), []
-        commit: str | None = self.store.resolve(repository, revision)
-        while commit:
-            told = repository["commits"][commit]
-            shown = {key: told[key] for key in ("title", "message", "date")}
-            found.append({"id": commit, "authors": [{"user": USER}], **shown})
-            commit = told["parent"]
-        self.reply(200, found)
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -370,8 +347,8 @@ class Handler(BaseHTTPRequestHandler):
                 revision = f"refs/pr/{number}"
             elif revision not in repository["refs"]:
                 raise RefusedError(404, f"Invalid rev id: {revision}", "RevisionNotFound")
-            told = (head.get("summary", ""), changes, head.get("description", ""), head.get("parentCommit"))
-            commit = self.store.commit(repository, revision, *told)
+            title, parent = head.get("summary", ""), head.get("parentCommit")
+            commit = self.store.commit(repository, revision, title, changes, parent)
         answer = {"success": True, "commitOid": commit, "hookOutput": "", "pullRequestUrl": request}
         self.reply(200, answer | {"commitUrl": f"{self.location(kind, name)}/commit/{commit}"})
 
@@ -399,12 +376,10 @@ ROUTES = [  # HTTP methods, path, method of Handler
     ("POST", "/api/validate-yaml", "validate_yaml"),
     ("GET HEAD", "/api/(telemetry/.*|agent-harnesses)", "ok"),
     ("POST", "/api/repos/create", "create"),
-    ("DELETE", "/api/repos/delete", "delete"),
     ("GET", "/api/(?P<kind>model|dataset|space)s", "list"),
     ("GET", _REPOSITORY, "repo_info"),
     ("GET", f"{_REPOSITORY}/revision/{_REVISION}", "repo_info"),
     ("GET", f"{_REPOSITORY}/refs", "refs"),
-    ("GET", f"{_REPOSITORY}/commits/{_REVISION}", "commits"),
     ("POST DELETE", f"{_REPOSITORY}/(?P<what>branch|tag)/(?P<ref>[^/]+)", "ref"),
     ("GET", f"{_REPOSITORY}/tree/{_REVISION}(/(?P<path>.+))?", "tree"),
     ("POST", f"{_REPOSITORY}/paths-info/{_REVISION}", "paths_info"),
@@ -424,24 +399,8 @@ ROUTES = [  # HTTP methods, path, method of Handler
 ]
 
 
-def serve(root: Path | str, port: int = 0, verbose: bool = False, thread: bool = True) -> Hub:
-    """Start a Hub over a folder, by default in a thread of this process."""
-    server = Hub(Path(root), port, verbose=verbose)
-    if thread:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+def serve(root: Path) -> Hub:
+    """Start a Hub over a folder in a thread."""
+    server = Hub(root)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="A loopback Hub for tests; its URL is the first line.")
-    parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--verbose", action="store_true")
-    server = serve(**vars(parser.parse_args()), thread=False)
-    sys.stdout.write(f"{server.url}\n")
-    sys.stdout.flush()
-    server.serve_forever()
-
-
-if __name__ == "__main__":
-    main()

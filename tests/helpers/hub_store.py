@@ -1,4 +1,4 @@
-"""What a loopback Hub keeps: repositories with refs, commits and trees as JSON, contents by their SHA-256."""
+"""Storage of the loopback Hub: repositories with refs, commits and trees as JSON, contents by SHA-256."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FRONT_MATTER = re.compile(r"---\s*\n(.*?)\n---", re.S)
 
 
 class RefusedError(Exception):
-    """An answer that is no success."""
+    """An error reply."""
 
     def __init__(
         self, status: int, message: str, code: str | None = None, body: Any = None, **headers: str
@@ -52,7 +52,7 @@ def front_matter(text: str) -> dict[str, Any]:
     """Read the YAML at a card's start; dates and the like become strings.
 
     Raises:
-        ValueError: it is no mapping.
+        ValueError: it is not a mapping.
     """
     found = _FRONT_MATTER.match(text)
     content = (yaml.safe_load(found[1]) if found else None) or {}
@@ -140,7 +140,6 @@ class Store:
         branch: str,
         title: str,
         changes: list[tuple[str, bytes | str | None]],
-        message: str = "",
         parent: str | None = None,
     ) -> str:
         """Commit: bytes are a file's content, a string is the SHA-256 of an uploaded object, None deletes."""
@@ -161,7 +160,6 @@ class Store:
         repository["commits"][commit] = {
             "parent": head,
             "title": title,
-            "message": message,
             "date": now(),
             "tree": tree,
         }

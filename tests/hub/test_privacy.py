@@ -31,7 +31,7 @@ SECRETS = Secrets(
 
 
 def leaks(path: Path) -> list[str]:
-    return [leak.content for leak in SECRETS.find_in({path.name: path})]
+    return [leak.removeprefix(f"{path.name}: ") for leak in SECRETS.find_in({path.name: path})]
 
 
 def write(path: Path, content: str | bytes) -> Path:

@@ -118,7 +118,7 @@ def test_branches(client: Client, hub: Hub, model: Path) -> None:
     client.succeeds("push", model, "--to", "tester/branches")
     save_model(model, seed=2)
     to = ("push", model, "--to", "tester/branches", "--revision", "dev")
-    assert "has no branch dev; available: main (--new-branch creates it)" in client.fails(*to)
+    assert "has no branch dev, only main; --new-branch creates it" in client.fails(*to)
     client.succeeds(*to, "--new-branch")
     assert client("digest", model="tester/branches", revision="dev") == digest(model)
     assert client("digest", model="tester/branches") != digest(model)

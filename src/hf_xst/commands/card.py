@@ -8,7 +8,7 @@ from pathlib import Path
 from hf_xst.commands.options import option, required
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import say
-from hf_xst.hub.card import README, write_card_of
+from hf_xst.hub.card import README, write_card
 from hf_xst.hub.metadata import check_languages
 from hf_xst.hub.pictures import read_example
 from hf_xst.hub.run_records import CARD_OPTIONS, EXAMPLE, RunRecords
@@ -58,6 +58,6 @@ def card(arguments: CardArguments) -> None:
     replaced = {CARD_OPTIONS: asdict(arguments)}
     if arguments.example:
         replaced[EXAMPLE] = asdict(read_example(arguments.example))
-    write_card_of(RunRecords.read(folder, replaced), stated=frozenset(stated))
+    write_card(folder, replaced=replaced, stated=frozenset(stated))
     RunFolder(arguments.folder, arguments, prefix="card-").begin()
     say(f"wrote {folder / README}; edits outside its marks are kept when the card is written again")

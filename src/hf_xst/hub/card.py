@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,30 +18,40 @@ from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardDa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hf_xst.data.treebank_facts import TreebankFacts
-from hf_xst.files import write_text
+from hf_xst.files import MODEL, write_text
 from hf_xst.hub.card_merge import Card, split_sections, to_card_data
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.markdown import Markdown, block, cell, code, plain, to_markdown
+from hf_xst.hub.markdown import Markdown, block, cell, code, plain, strip_command, to_markdown
 from hf_xst.hub.metadata import UNKNOWN, card_metadata
 from hf_xst.hub.pictures import TABLE, TREE, Example, card_pictures, count_rows, example_of
 from hf_xst.hub.run_records import EXAMPLE, METRICS, RunRecords
+from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.training.results import TransferResults
 
 README = "README.md"
-AnyCard = ModelCard | DatasetCard
 _SCORE_KEYS = ("metrics", "model-index", "model_name")
-_BLANK_LINES = re.compile(r"\n{3,}")
+_BLANK_LINES, _BEFORE_END = re.compile(r"\n{3,}"), re.compile(r"\n+(?=<!-- hf_xst:end)")
 _NOT_IN_ID = re.compile(r"[^\w./-]")
 _PIPELINES = {"parser": "dependency-parsing", "tagger": "structured-tagging"}
 _RULES = {"pool": "logarithmic opinion pool", "union": "union (PPTX)", "linear": "linear opinion pool"}
 
 
-def write_card(folder: str | Path, **options: Any) -> AnyCard:
+def write_card(
+    folder: Path,
+    *,
+    replaced: Mapping[str, dict[str, Any]] | None = None,
+    stated: frozenset[str] = frozenset(),
+    vocabulary: str | None = None,
+    repository: str | None = None,
+) -> ModelCard | DatasetCard:
     """Render the card of a folder and write it there, with its pictures.
 
     Args:
         folder: the folder of a model or of charts.
-        options: those of `write_card_of`.
+        replaced: records by file name that take precedence over the files.
+        stated: options of `card` that a person just stated; they take precedence over the existing card.
+        vocabulary: which words are published, `public` or `all`, if decided.
+        repository: id on the Hub, for the commands and code in the card.
 
     Returns:
         The card.
@@ -49,27 +59,9 @@ def write_card(folder: str | Path, **options: Any) -> AnyCard:
     Raises:
         ValueError: the folder contains neither a model nor charts, or a record or the card is broken.
     """
-    return write_card_of(RunRecords.read(Path(folder)), **options)
-
-
-def write_card_of(
-    records: RunRecords,
-    *,
-    stated: frozenset[str] = frozenset(),
-    vocabulary: str | None = None,
-    repository: str | None = None,
-) -> AnyCard:
-    """Render a card from records and write it with its pictures.
-
-    Args:
-        records: the records.
-        stated: options of `card` that a person just stated; they take precedence over the existing card.
-        vocabulary: which words are published, `public` or `all`, if decided.
-        repository: id on the Hub, for the commands and code in the card.
-    """
-    folder, options = records.folder, records.card_options
-    old = Card.read(folder / README)
-    facts = Facts(records, tuple(options.get("language") or ()), options.get("text_license"))
+    records, old = RunRecords.read(folder, replaced), Card.read(folder / README)
+    options = records.card_options
+    facts = Facts(records, tuple(options.get("language") or ()))
     title = str(options.get("title") or _title(facts))
     example = example_of(records)
     generated = card_metadata(facts, title)
@@ -82,8 +74,10 @@ def write_card_of(
         metadata = old.merge_metadata(rest | generated, stated)
     else:
         metadata = old.merge_metadata(generated, stated)
-    facts = replace(facts, stated_languages=_as_tuple(metadata.get("language")))
-    context = {"title": title, "vocabulary": vocabulary, "repository": repository}
+    languages = metadata.get("language") or []  # possibly edited
+    facts = Facts(records, tuple(languages if isinstance(languages, list) else [str(languages)]))
+    name = Markdown(_NOT_IN_ID.sub("", repository or "USER/NAME"))
+    context = {"title": title, "vocabulary": vocabulary, "repository": name}
     sections = _render_sections(facts, example, metadata, context)
     pictures = card_pictures(facts, example)
     if keep_old:
@@ -93,7 +87,7 @@ def write_card_of(
             del pictures[TREE]
     record = old.record(generated, sections, records.fingerprint, keep_old=keep_old)
     text = f"{old.merge_sections(sections).rstrip()}\n\n{record}"
-    card: AnyCard
+    card: ModelCard | DatasetCard
     if records.kind == "charts":
         card = DatasetCard(f"---\n{DatasetCardData(**metadata).to_yaml()}\n---\n{text}")
     else:
@@ -115,10 +109,6 @@ def _title(facts: Facts) -> str:
     return f"{name}: {_enumerate(facts.language_names)}" if facts.languages else name
 
 
-def _as_tuple(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
-
-
 @cache
 def _templates() -> Environment:
     """Return the templates' environment, which formats and escapes the value of every expression."""
@@ -134,28 +124,31 @@ def _render_sections(
 ) -> dict[str, str]:
     """Render all sections of a card with their marks, by name."""
     template = _templates().get_template("charts.md" if facts.records.kind == "charts" else "model.md")
-    text = template.render(_context(facts, example, metadata) | context | _repository(context["repository"]))
-    lines = "\n".join(line.rstrip() for line in text.splitlines())
-    return {
-        name: re.sub(r"\n+(<!-- hf_xst:end)", r"\n\1", _BLANK_LINES.sub("\n\n", section))
-        for name, section in split_sections(lines).items()
-    }
-
-
-def _repository(name: str | None) -> dict[str, Markdown]:
-    return {"repository": Markdown(_NOT_IN_ID.sub("", name or "USER/NAME"))}
+    text = template.render(_context(facts, example, metadata) | context)
+    text = "\n".join(line.rstrip() for line in text.splitlines())
+    return split_sections(_BLANK_LINES.sub("\n\n", _BEFORE_END.sub("\n", text)))
 
 
 def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    records = facts.records
+    records, config = facts.records, facts.records.config
+    recorded = [each.licence for each in records.treebanks if each.licence]
+    text_licence = records.card_options.get("text_license")
+    dev_treebanks = records.dev_treebanks if records.kind == "transferred" else ()
     context = {
         "facts": facts,
+        "records": records,
+        "config": config,
         "kind": records.kind,
         "task": Markdown(plain(facts.task_name)),
         "languages": _enumerate(facts.language_names),
         "treebanks": _names(records.treebanks, code),
         "treebanks_in_cell": _names(records.treebanks, cell),
-        "development": _names(facts.development, code),
+        "development": _names(dev_treebanks, code) if dev_treebanks else None,
+        "reads_tags": bool(config.get("uses_upos")),
+        "has_tagger": _has_tagger(records),
+        "has_vectors": bool(config.get("vector_space")),
+        "command": strip_command(records.command, facts.ids),
+        "licences": [text_licence] if text_licence else list(dict.fromkeys(recorded)),
         "licence": _licence(metadata),
         "unlicensed": metadata.get("license", UNKNOWN) == UNKNOWN,
         "scores": list(records.all_scores()),
@@ -180,6 +173,10 @@ def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dic
             "dropped": {name: round(mass, 1) for name, mass in counts.dropped_mass.items()},
         }
     return context
+
+
+def _has_tagger(records: RunRecords) -> bool:
+    return (records.folder / TAGGER_FOLDER / MODEL).is_file()
 
 
 def _licence(metadata: Mapping[str, Any]) -> Markdown:
@@ -215,9 +212,10 @@ def _alternative_text(facts: Facts, example: Example) -> Markdown:
 def _call(facts: Facts, example: Example) -> str:
     """Return the argument of a call in the example code: words, and UPOS tags if the model requires them."""
     words = json.dumps(example.words, ensure_ascii=False)
-    if facts.task != "model" and not facts.reads_tags:
+    reads_tags = facts.records.config.get("uses_upos")
+    if facts.task != "model" and not reads_tags:
         return words
     row = f'"words": {words}'
-    if facts.reads_tags and not facts.has_tagger:
+    if reads_tags and not _has_tagger(facts.records):
         row += f', "upos": {json.dumps(example.columns.get("upos", []), ensure_ascii=False)}'
     return f"{{{row}}}"

@@ -83,14 +83,8 @@ class Card:
     def edits(self) -> set[str]:
         """Return what people wrote: lines outside the marks, and keys of the metadata that they set."""
         lines = {line.strip() for line in _SECTION.sub("", self.text).splitlines()}
-        keys = {f"{key}:" for key, value in self.metadata.items() if self._is_edited(key, value)}
+        keys = {f"{key}:" for key in self.merge_metadata({})}  # without what was generated, edits remain
         return (lines | keys) - {"", _NOTICE}
-
-    def _is_edited(self, key: str, value: Any) -> bool:
-        generated, digests = self.generated.get(key), _digests(value)
-        if isinstance(generated, list) and isinstance(digests, list):
-            return not set(digests) <= set(generated)
-        return bool(digests != generated)
 
     def merge_metadata(
         self, generated: Mapping[str, Any], stated: frozenset[str] = frozenset()

@@ -7,13 +7,12 @@ from typing import Any
 
 from hf_xst.data import UPOS_TAGS
 from hf_xst.data.folders import LANGUAGES
-from hf_xst.hub.markdown import Markdown, cell, code, strip_command, strip_paths
-from hf_xst.hub.run_records import RunRecords, Treebanks
-from hf_xst.inference.annotation import TAGGER_FOLDER
+from hf_xst.hub.markdown import Markdown, cell, code, strip_paths
+from hf_xst.hub.run_records import RunRecords
 from hf_xst.models.configuration import BOUNDARIES
+from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.training.results import ModelOrigin, SourceResults, TransferResults
 
-TASKS = {"hf_xst_biaffine_parser": "parser", "hf_xst_crf_tagger": "tagger"}
 _SPECIAL_LANGUAGES = {"art": "an artificial language", "multilingual": "several languages"}
 # Options of training that a card lists if they are set, with their titles.
 _SETTINGS = {
@@ -41,22 +40,17 @@ class Facts:
     Attributes:
         records: the records.
         stated_languages: codes that a person stated; they take precedence over those of the treebanks.
-        text_licence: licence of the treebanks or text that a person stated.
     """
 
     records: RunRecords
     stated_languages: tuple[str, ...] = ()
-    text_licence: str | None = None
-
-    # -- kind of model -----------------------------------------------------------------------------------
 
     @property
     def task(self) -> str:
         """`parser`, `tagger`, or `model` for any other kind."""
         charts = self.records.charts
-        return TASKS.get(
-            self.records.config.get("model_type") or (charts.model_type if charts else ""), "model"
-        )
+        model_type = self.records.config.get("model_type") or (charts.model_type if charts else "")
+        return TASK_OF_MODEL_TYPE.get(model_type, "model")
 
     @property
     def task_name(self) -> str:
@@ -79,51 +73,6 @@ class Facts:
         return str(recorded or ("upos" if set(self.labels) <= {*UPOS_TAGS, *BOUNDARIES} else "labels"))
 
     @property
-    def reads_tags(self) -> bool:
-        """Whether the model reads UPOS tags in addition to words."""
-        return bool(self.records.config.get("uses_upos"))
-
-    @property
-    def has_tagger(self) -> bool:
-        """Whether the model's folder contains the tagger that provides its UPOS tags."""
-        return (self.records.folder / TAGGER_FOLDER / "config.json").is_file()
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether the model reads words by word vectors."""
-        return bool(self.records.config.get("vector_space"))
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether the model reads words by a pretrained encoder."""
-        return bool(self.records.config.get("encoder_config"))
-
-    @property
-    def word_representation(self) -> Markdown:
-        """Name of the pretrained encoder or of the vector space, and whether it was trained."""
-        config = self.records.config
-        if self.has_encoder:
-            encoder, origin = config["encoder_config"], self.encoder
-            size = f"{encoder.get('num_hidden_layers', '?')} layers of {encoder.get('hidden_size', '?')}"
-            name = cell(f"{origin.name or encoder.get('model_type', 'AutoModel')} ({size})")
-            if origin.id:
-                revision = cell(origin.revision) if origin.revision else "not stated"
-                name = Markdown(f"{cell(origin.id)}, revision {revision}")
-            frozen = config.get("frozen_layers", -1) == -1
-            return Markdown(f"pretrained encoder {name}, {'frozen' if frozen else 'fine-tuned'}")
-        space, frozen = config["vector_space"], config.get("freeze_word_vectors", True)
-        size = f", {space['dimension']} dimensions" if space.get("dimension") else ""
-        return Markdown(f"word vectors {cell(space['name'])}{size}, {'frozen' if frozen else 'trained'}")
-
-    @property
-    def encoder(self) -> ModelOrigin:
-        """Origin of the pretrained encoder, as far as recorded."""
-        results = self.records.results
-        return (isinstance(results, SourceResults) and results.encoder) or ModelOrigin()
-
-    # -- data and models it was made from ----------------------------------------------------------------
-
-    @property
     def languages(self) -> list[str]:
         """Language codes: as stated, otherwise as the treebanks' files give them."""
         codes = [each.language for each in self.records.treebanks if each.language]
@@ -137,43 +86,56 @@ class Facts:
         return [names.get(code, f"the language {code}") for code in self.languages]
 
     @property
-    def licences(self) -> list[str]:
-        """Licences of the treebanks or text."""
-        recorded = [each.licence for each in self.records.treebanks if each.licence]
-        return [self.text_licence] if self.text_licence else list(dict.fromkeys(recorded))
-
-    @property
-    def development(self) -> Treebanks:
-        """Treebanks whose gold gave the development scores of a transferred model, and nothing else."""
-        return self.records.dev_treebanks if self.records.kind == "transferred" else ()
-
-    @property
     def sentences(self) -> int | None:
         """Number of sentences trained on, or in the charts."""
         results, charts = self.records.results, self.records.charts
-        if isinstance(results, SourceResults):
-            return results.train_sentences
-        return charts.counts.sentences if charts else None
+        in_charts = charts.counts.sentences if charts else None
+        return results.train_sentences if isinstance(results, SourceResults) else in_charts
 
     @property
     def sources(self) -> list[dict[str, Any]]:
         """The source models of the charts with their weights, None for uniform weights."""
-        charts = self.records.charts
-        weights = (charts.settings.weights if charts else None) or {}
-        sources = charts.sources if charts else []
-        return [{**asdict(source), "weight": weights.get(source.name)} for source in sources]
+        if (charts := self.records.charts) is None:
+            return []
+        weights = charts.settings.weights or {}
+        return [{**asdict(source), "weight": weights.get(source.name)} for source in charts.sources]
 
     @property
-    def is_average(self) -> bool:
-        """Whether the model is the average of the source models, without further training."""
+    def encoder(self) -> ModelOrigin | None:
+        """Origin of the pretrained encoder of a source model."""
         results = self.records.results
-        return self.initialised_from == "average" and results is not None and results.updates == 0
+        return results.encoder if isinstance(results, SourceResults) else None
+
+    @property
+    def word_representation(self) -> Markdown | None:
+        """Name of the pretrained encoder or of the vector space, and whether it was trained."""
+        config, origin = self.records.config, self.encoder or ModelOrigin()
+        encoder, space = config.get("encoder_config"), config.get("vector_space")
+        if encoder:
+            frozen = config.get("frozen_layers", -1) == -1
+            size = f"{encoder.get('num_hidden_layers', '?')} layers of {encoder.get('hidden_size', '?')}"
+            name = cell(origin.id or f"{origin.name or encoder.get('model_type', 'AutoModel')} ({size})")
+            if origin.id:
+                revision = cell(origin.revision) if origin.revision else "not stated"
+                name = Markdown(f"{name}, revision {revision}")
+            return Markdown(f"pretrained encoder {name}, {'frozen' if frozen else 'fine-tuned'}")
+        if space:
+            frozen = config.get("freeze_word_vectors", True)
+            size = f", {space['dimension']} dimensions" if space.get("dimension") else ""
+            return Markdown(f"word vectors {cell(space['name'])}{size}, {'frozen' if frozen else 'trained'}")
+        return None
 
     @property
     def initialised_from(self) -> str | None:
         """How a transferred model was initialised, if recorded: `model`, `average` or `scratch`."""
         results = self.records.results
         return results.initialised_from if isinstance(results, TransferResults) else None
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the model is the average of the source models, without further training."""
+        results = self.records.results
+        return self.initialised_from == "average" and results is not None and results.updates == 0
 
     @property
     def initial_model(self) -> Markdown | None:
@@ -193,19 +155,15 @@ class Facts:
     def base_models(self) -> list[str]:
         """Hub ids of the models that this one was made from, the initial model first."""
         results = self.records.results
-        initial = (results and results.initial_model) or ModelOrigin()
-        ids = [initial.id, *(source["id"] for source in self.sources)]
-        if self.records.kind == "source" and self.has_encoder:
-            ids.append(self.encoder.id)
+        origins = [results and results.initial_model, self.encoder]
+        ids = [origin and origin.id for origin in origins] + [source["id"] for source in self.sources]
         return list(dict.fromkeys(name for name in ids if name))
 
     @property
     def ids(self) -> set[str]:
         """All recorded names that are known to be Hub ids."""
-        treebanks = (*self.records.treebanks, *self.development)
+        treebanks = (*self.records.treebanks, *self.records.dev_treebanks)
         return {*self.base_models, *(each.name for each in treebanks if each.on_hub)}
-
-    # -- training ----------------------------------------------------------------------------------------
 
     @property
     def settings(self) -> list[tuple[str, Any]]:
@@ -215,24 +173,18 @@ class Facts:
             return []
         options, pull = dict(records.run), None
         if isinstance(results, TransferResults):  # contains what the preset filled in
-            options |= asdict(results.use) | (
-                {"batch_size": results.batch_size} if results.batch_size else {}
-            )
+            options |= asdict(results.use)
+            options["batch_size"] = results.batch_size or options.get("batch_size")
             pull = results.l2
         settings = [
             ("updates", results.updates),
             ("learning rate", records.learning_rate),
             ("pull to the initial parameters (l2)", pull),
-            *((title, self._setting(options.get(name))) for name, title in _SETTINGS.items()),
+            *((title, self._without_paths(options.get(name))) for name, title in _SETTINGS.items()),
         ]
         return [(title, value) for title, value in settings if value not in (None, "", [])]
 
-    def _setting(self, value: Any) -> Any:
+    def _without_paths(self, value: Any) -> Any:
         if isinstance(value, list):
             return ", ".join(strip_paths(str(each), self.ids) for each in value)
         return strip_paths(value, self.ids) if isinstance(value, str) else value
-
-    @property
-    def command(self) -> str:
-        """The command line, with every path reduced to its last part."""
-        return strip_command(self.records.command, self.ids)

@@ -56,13 +56,6 @@ _MARKUP = re.compile(r"<[^>]*>")
 _MAX_HEADER = 100_000_000
 
 
-class Leak(NamedTuple):
-    """Private content in a file."""
-
-    file: str
-    content: str
-
-
 class _Text(NamedTuple):
     """Readable content of a file; in lists of words, names and paths are allowed."""
 
@@ -148,39 +141,31 @@ class Secrets:
         users = {name for name in users if len(name) >= _MIN_USER_NAME and name.lower() not in public}
         return cls(strings, frozenset(users), Sentences(sentences))
 
-    def find_in(self, files: Mapping[str, Path]) -> list[Leak]:
-        """Search files, given by their names in the repository; each kind of leak is listed once per file."""
-        return [
-            Leak(name, content)
-            for name, path in files.items()
-            for content in dict.fromkeys(self._leaks(name, path))
-        ]
+    def find_in(self, files: Mapping[str, Path]) -> list[str]:
+        """Search files, given by their names in the repository, and list `FILE: LEAK` without duplicates."""
+        leaks = (f"{name}: {leak}" for name, path in files.items() for leak in self._leaks(name, path))
+        return list(dict.fromkeys(leaks))
 
     def _leaks(self, name: str, path: Path) -> Iterator[str]:
-        yield from self._in_bytes(path)
+        if path.stat().st_size:
+            with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                yield from self._strings_in(content)
         try:
-            texts = list(_texts(name, path))
+            for text in _texts(name, path):
+                yield from self._in_text(text)
         except (ValueError, OSError) as error:
             yield f"not a valid {path.suffix.removeprefix('.')} file ({str(error)[:80]})"
-            return
-        for text in texts:
-            yield from self._in_text(text)
 
-    def _in_bytes(self, path: Path) -> Iterator[str]:
-        if not path.stat().st_size:
-            return
-        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if _TOKEN.search(content):
-                yield "a token"
-            for secret, description in self.strings.items():
-                if content.find(secret.encode()) >= 0:
-                    yield description
+    def _strings_in(self, content: bytes | mmap.mmap) -> Iterator[str]:
+        if _TOKEN.search(content):
+            yield "a token"
+        for secret, description in self.strings.items():
+            if content.find(secret.encode()) >= 0:
+                yield description
 
     def _in_text(self, text: _Text) -> Iterator[str]:
         content = text.content
-        if _TOKEN.search(content.encode("utf-8", "surrogatepass")):
-            yield "a token"
-        yield from (description for secret, description in self.strings.items() if secret in content)
+        yield from self._strings_in(content.encode("utf-8", "surrogatepass"))
         if not text.is_words:
             path = _PATH.search(content)
             for value in [path[0]] if path else filter(_ABSOLUTE.fullmatch, text.values):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from datasets import Dataset
 from huggingface_hub import CommitInfo
 from huggingface_hub.repocard import RepoCard
 from rich.filesize import decimal
+from transformers import Pipeline, PreTrainedModel
 
 from hf_xst.charts.dataset import DATA, ChartInfo
 from hf_xst.console import say
@@ -66,14 +67,7 @@ def push_folder(folder: str | Path, repository: str, options: PushOptions | None
         return None if options.dry_run else target.upload(contents)
 
 
-class Saveable(Protocol):
-    """A model, or a pipeline of a model and its tagger."""
-
-    def save_pretrained(self, save_directory: str, **kwargs: Any) -> None:
-        """Write the files that `from_pretrained` reads."""
-
-
-def push_model(model: Saveable, repository: str, **options: Any) -> CommitInfo:
+def push_model(model: PreTrainedModel | Pipeline, repository: str, **options: Any) -> CommitInfo:
     """Push a model in memory to the Hub, with the checks of `push_folder`.
 
     Args:
@@ -173,7 +167,7 @@ def _write_card(work: Path, target: Repository) -> None:
 def _check_leaks(contents: Contents, secrets: Secrets) -> None:
     leaks = secrets.find_in(contents.files)
     if leaks:
-        listed = "; ".join(f"{leak.file}: {leak.content}" for leak in leaks[:_MAX_LISTED])
+        listed = "; ".join(leaks[:_MAX_LISTED])
         more = f"; and {len(leaks) - _MAX_LISTED} more" if len(leaks) > _MAX_LISTED else ""
         raise ValueError(f"nothing was pushed because of private content: {listed}{more}. Remove it first")
 

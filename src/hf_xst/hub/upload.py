@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from huggingface_hub import (
     CommitInfo,
@@ -109,7 +109,7 @@ class Repository:
             raise PushError("no token found: log in with `hf auth login`, or set HF_TOKEN")
         if not self.account:
             with self._explained("nothing was changed"):
-                self.name = f"{self._token_owner()}/{name}"
+                self.name = f"{self._api.whoami()['name']}/{name}"
 
     @property
     def account(self) -> str:
@@ -163,35 +163,28 @@ class Repository:
 
     def _create(self) -> None:
         """Create the repository and the branch if they do not exist."""
-        branch = self.options.revision
+        options, branch = self.options, self.options.revision
         try:
             info = self._api.repo_info(self.name, repo_type=self.kind)
         except RepositoryNotFoundError:
-            self._api.create_repo(self.name, private=not self.options.public, repo_type=self.kind)
+            self._api.create_repo(self.name, private=not options.public, repo_type=self.kind)
         else:
-            self._check_visibility(info)
+            if info.private and options.public:
+                raise PushError(
+                    f"{self.name} is private, and its history would become public too; use a new name, or "
+                    "change the visibility in its settings on the Hub first"
+                )
+            if not info.private and not options.public:
+                raise PushError(f"{self.name} is public; pass --public (private=False), or another name")
         if branch is None or branch.startswith("refs/pr"):
             return
         refs = self._api.list_repo_refs(self.name, repo_type=self.kind)
         branches = [ref.name for ref in refs.branches]
+        if branch not in branches and not options.new_branch:
+            names = ", ".join(branches)
+            raise PushError(f"{self.name} has no branch {branch}, only {names}; --new-branch creates it")
         if branch not in branches:
-            if not self.options.new_branch:
-                available = ", ".join(branches)
-                raise PushError(
-                    f"{self.name} has no branch {branch}; available: {available} (--new-branch creates it)"
-                )
             self._api.create_branch(self.name, branch=branch, repo_type=self.kind)
-
-    def _check_visibility(self, info: Any) -> None:
-        if not info.private and not self.options.public:
-            raise PushError(
-                f"{self.name} is public; pass --public (private=False) to push there, or choose another name"
-            )
-        if info.private and self.options.public:
-            raise PushError(
-                f"{self.name} is private, and its history would become public too; push to a new name with "
-                "--public, or change the visibility in its settings on the Hub first"
-            )
 
     def _check_tag(self) -> None:
         """Refuse a tag of another commit before anything is sent."""
@@ -200,29 +193,20 @@ class Repository:
             return
         if self.options.create_pr:
             raise PushError("a pull request cannot have a tag; leave --tag out")
-        tags = self._tags()
         info = self._api.repo_info(self.name, repo_type=self.kind, revision=self.options.revision)
-        if tags.get(tag, info.sha) != info.sha:
-            used = ", ".join(tags)
-            raise PushError(
-                f"the tag {tag} of {self.name} marks an older commit; choose another --tag than {used}"
-            )
+        if self._tags().get(tag, info.sha) != info.sha:
+            raise PushError(f"the tag {tag} of {self.name} marks an older commit; choose another --tag")
 
     def _set_tag(self, tag: str, commit: str) -> None:
         current = self._tags().get(tag)
         if current is None:
             self._api.create_tag(self.name, tag=tag, revision=commit, repo_type=self.kind)
         elif current != commit:
-            raise PushError(
-                f"{self.name} contains the new commit, but the tag {tag} marks an older one; choose another tag"
-            )
+            raise PushError(f"{self.name}: the commit was made, but the tag {tag} marks an older one")
 
     def _tags(self) -> dict[str, str]:
         refs = self._api.list_repo_refs(self.name, repo_type=self.kind)
         return {ref.name: ref.target_commit for ref in refs.tags}
-
-    def _token_owner(self) -> str:
-        return str(self._api.whoami()["name"])
 
     @contextmanager
     def _explained(self, state: str) -> Iterator[None]:
@@ -232,20 +216,13 @@ class Repository:
         except PushError:
             raise
         except (*HUB_ERRORS, RuntimeError, ValueError) as error:  # the client wraps a broken upload so
-            message = self._explain_forbidden(error) or explain_hub_error(
-                error, self.name, self.kind, self.options.revision, self.options.token
-            )
-            raise PushError(
-                f"{message}; {self.name}: {state}. Fix this and rerun the same command; it resumes"
-            ) from error
-
-    def _explain_forbidden(self, error: BaseException) -> str | None:
-        if not isinstance(error, HfHubHTTPError) or error.response.status_code != HTTPStatus.FORBIDDEN:
-            return None
-        owner, (account, _, name) = self._token_owner(), self.name.rpartition("/")
-        if owner == account:
-            return None
-        return (
-            f"the token belongs to {owner}, who may not write to {account}'s repositories; push to "
-            f"{owner}/{name}, or use a token of {account}"
-        )
+            options, (account, _, name) = self.options, self.name.rpartition("/")
+            message = explain_hub_error(error, self.name, self.kind, options.revision, options.token)
+            if isinstance(error, HfHubHTTPError) and error.response.status_code == HTTPStatus.FORBIDDEN:
+                owner = self._api.whoami()["name"]
+                if owner != account:
+                    message = (
+                        f"the token belongs to {owner}, who may not write to {account}'s repositories; push "
+                        f"to {owner}/{name}, or use a token of {account}"
+                    )
+            raise PushError(f"{message}; {self.name}: {state}. Rerun the same command to resume") from error
