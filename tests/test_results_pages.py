@@ -575,3 +575,10 @@ def test_tables_are_those_of_the_scores(study):
 def test_scores_are_sorted_and_written_in_one_form(study, tmp_path):
     report.write_scores(read(study), tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == (RESULTS / study / "scores.csv").read_bytes()
+
+
+def test_the_readme_repeats_numbers_of_the_first_page_only():
+    readme = re.sub(r"```.*?```", "", (REPOSITORY / "README.md").read_text(encoding="utf-8"), flags=re.S)
+    first = decimals((RESULTS / "README.md").read_text(encoding="utf-8"))
+    results = [line for line in readme.splitlines() if re.search(r"LAS|accuracy|vote", line)]
+    assert set(decimals(" ".join(results))) <= set(first)
