@@ -17,7 +17,7 @@ from transformers import AutoModel
 
 from helpers.tiny_models import SENTENCES, TAGS, loud, tagger, tagger_config
 from hf_xst import CrfTagger, CrfTaggerConfig, chart_loss, pooled_chart
-from hf_xst.models.tagger import bio_pairs
+from hf_xst.models.columns import bio_pairs
 
 LABELS = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
 LENGTHS = [5, 1, 3]
