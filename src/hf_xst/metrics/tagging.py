@@ -18,7 +18,7 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
         column: the column of the tags.
 
     Returns:
-        `accuracy` in percent, `words` (the number of scored words), and `per_tag`: for each tag on either side
+        `accuracy` in percent, `words` (their number), and `per_tag`: for each tag on either side
         `precision`, `recall` and `f1` in percent and `support`, its number of gold words. A tag that is never
         predicted has precision 0, one that is never gold recall 0.
 

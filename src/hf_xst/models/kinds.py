@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import MODEL_MAPPING, AutoConfig
 
@@ -38,10 +38,11 @@ def model_class(model_type: str) -> type[StructuredModel]:
         ValueError: the type is unknown.
     """
     try:
-        found: type[StructuredModel] = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
+        registered: Any = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
     except (ValueError, KeyError) as error:
         raise ValueError(
             f"the charts are for models of the unknown type {model_type!r}; update hf_xst, or import the "
             "package that defines it"
         ) from error
-    return found
+    model: type[StructuredModel] = registered
+    return model

@@ -98,7 +98,7 @@ def projective_log_partition(arcs: Tensor, lengths: Tensor, single_root: bool) -
 
 
 def best_projective_heads(arcs: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    """Return (B, N) heads of the best projective tree, -1 if there is none; arguments as above."""
+    """Return (B, N) heads of the best projective tree, -1 without any tree; arguments as above."""
     with torch.inference_mode(False), torch.enable_grad():
         leaf = arcs.clone().detach().requires_grad_()
         best = _total(leaf, lengths.clone(), single_root, _maximum)
