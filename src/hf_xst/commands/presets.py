@@ -13,6 +13,7 @@ from hf_xst.charts.chart import ChartSettings
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.options import BuildChartsArguments, LoopArguments, TransferArguments
 from hf_xst.console import say
+from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH, can_average
@@ -83,13 +84,13 @@ class Published:
 
 SOURCE_LEARNING_RATE = 1e-4
 PUBLISHED = {
-    "hf_xst_biaffine_parser": Published(
+    BiaffineParserConfig.model_type: Published(
         30,
         {"union": 8.5e-5, "pool": 9.4e-5, "learned": 9.1e-5},
         {"union": 2.8e-5, "pool": 1.6e-4, "learned": 5.1e-4},
         RECOMMENDED,
     ),
-    "hf_xst_crf_tagger": Published(
+    CrfTaggerConfig.model_type: Published(
         60,
         {"union": 5.9e-5, "pool": 2.6e-4, "learned": 4.7e-4},
         {"union": 0.1, "pool": 4.7e-3, "learned": 0.062},
