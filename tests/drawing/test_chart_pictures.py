@@ -25,11 +25,11 @@ GREEN = "#009E73"
 
 def test_allowed_arcs_with_gold_and_best_marked():
     svg = tree_chart_svg(WORDS, ALLOWED, gold=GOLD, best=BEST, log_count=math.log(6))
-    found = {(arc.head, arc.dependent): arc for arc in arcs(svg)}
-    assert set(found) == {(2, 1), (3, 1), (0, 2), (2, 3), (1, 3), (0, 3)}
-    assert {pair for pair, arc in found.items() if arc.colour == GREEN} == {(2, 1), (0, 2), (2, 3)}
-    assert found[1, 3].look == "best of the chart"
-    assert found[3, 1].look == found[0, 3].look == "allowed"
+    by_arc = {(arc.head, arc.dependent): arc for arc in arcs(svg)}
+    assert set(by_arc) == {(2, 1), (3, 1), (0, 2), (2, 3), (1, 3), (0, 3)}
+    assert {pair for pair, arc in by_arc.items() if arc.colour == GREEN} == {(2, 1), (0, 2), (2, 3)}
+    assert by_arc[1, 3].look == "best of the chart"
+    assert by_arc[3, 1].look == by_arc[0, 3].look == "allowed"
     assert sorted(label for label, *_ in labels(svg)) == sorted(
         ["★ nsubj", "nmod", "★ root", "★ obj/obl", "appos", "root"]
     )

@@ -120,8 +120,8 @@ def info_of(model):
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
     rows = gold((3, 4), seed=3)
-    made, model = charts(kind, rows), model_of(kind)
-    monkeypatch.setattr(showing, "load_charts", lambda path: (made, info_of(model)))
+    rows_of_charts, model = charts(kind, rows), model_of(kind)
+    monkeypatch.setattr(showing, "load_charts", lambda path: (rows_of_charts, info_of(model)))
     annotated = tmp_path / "gold.conllu"
     row = rows[1]
     columns = {"upos": row["upos"], "head": [str(head) for head in row["head"]], "deprel": row["deprel"]}
@@ -134,7 +134,7 @@ def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().out.count("\n# s") + 1 == 2  # all of them
     if kind == "tagger":
         info = replace(info_of(model), label_settings={"column": "ner_tags"})
-        monkeypatch.setattr(showing, "load_charts", lambda path: (made, info))
+        monkeypatch.setattr(showing, "load_charts", lambda path: (rows_of_charts, info))
         with pytest.raises(ValueError, match="the charts are of ner_tags, which --gold does not support"):
             show(ShowArguments(charts="charts", index=[2], gold=str(annotated)))
     with pytest.raises(ValueError, match="holds 2 charts; --index goes from 1 to 2"):

@@ -141,14 +141,14 @@ def heads_read_off(text):
             first -= 1
         while rows[last][column] != "└":
             last += 1
-        found = []
+        owners = []
         for place in range(first, last + 1):
             assert rows[place][column] in "┌├└│┼"
             rest = rows[place][column + 1 :].rstrip()
             if rows[place][column] in "┌├└" and "►" not in rest:
-                found.append(place + 1)
-        assert len(found) == 1
-        return found[0]
+                owners.append(place + 1)
+        assert len(owners) == 1
+        return owners[0]
 
     return [owner(row, start(row, line.index("►"))) if "►" in line else 0 for row, line in enumerate(rows)]
 

@@ -201,17 +201,17 @@ def test_small_sentences():
     )
 )
 def test_levels_enclose_and_do_not_overlap(spans):
-    found = levels(spans)
-    for one, level in zip(spans, found, strict=True):
+    results = levels(spans)
+    for one, level in zip(spans, results, strict=True):
         assert level >= 1
-        for other, other_level in zip(spans, found, strict=True):
+        for other, other_level in zip(spans, results, strict=True):
             inside = one[0] <= other[0] <= other[1] <= one[1] and one != other
             assert not inside or other_level < level
             if level == other_level and one != other:
                 assert one[1] <= other[0] or other[1] <= one[0]
     for span in set(spans):
-        own = [level for one, level in zip(spans, found, strict=True) if one == span]
-        assert len(own) == len(set(own))
+        same_span = [level for one, level in zip(spans, results, strict=True) if one == span]
+        assert len(same_span) == len(set(same_span))
 
 
 def test_drawing_in_notebook_shell_and_file(tmp_path):

@@ -43,16 +43,16 @@ def words(svg: str) -> list[tuple[str, float]]:
 
 def labels(svg: str) -> list[tuple[str, float, float, float]]:
     """Text, left and right end, base line."""
-    found = []
+    results = []
     for element in of_class(svg, "label"):
         text, x, y = element.text or "", float(element.attrib["x"]), float(element.attrib["y"])
         half = text_width(text, float(element.attrib["font-size"])) / 2
-        found.append((text, x - half, x + half, y))
-    return found
+        results.append((text, x - half, x + half, y))
+    return results
 
 
 def arcs(svg: str) -> list[DrawnArc]:
-    found = []
+    results = []
     for element in of_class(svg, "arc"):
         line, arrow = element.findall(f"{SVG}path")
         numbers = [float(number) for number in _NUMBER.findall(line.attrib["d"])]
@@ -61,7 +61,7 @@ def arcs(svg: str) -> list[DrawnArc]:
             left, top, right = numbers[0], numbers[4], numbers[8]
         else:
             left, top, right = numbers[0], numbers[1], numbers[0]
-        found.append(
+        results.append(
             DrawnArc(
                 int(element.attrib["data-head"]),
                 int(element.attrib["data-dependent"]),
@@ -74,7 +74,7 @@ def arcs(svg: str) -> list[DrawnArc]:
                 float(_NUMBER.findall(arrow.attrib["d"])[-2]),
             )
         )
-    return found
+    return results
 
 
 def cross(one: DrawnArc, other: DrawnArc) -> bool:

@@ -45,27 +45,27 @@ def close(one: Annotation, other: Annotation):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("batch_words", [1, 30, None])
 def test_order_is_kept_and_batches_do_not_matter(kind, batch_words):
-    model, given = model_of(kind, 1), rows(25)
-    together = Annotator([model], replace(CONFIDENCE, batch_words=batch_words)).annotate(given)
-    for row, found in zip(given, together, strict=True):
+    model, sentences = model_of(kind, 1), rows(25)
+    together = Annotator([model], replace(CONFIDENCE, batch_words=batch_words)).annotate(sentences)
+    for row, results in zip(sentences, together, strict=True):
         (alone,) = Annotator([model], CONFIDENCE).annotate([row])
-        close(found, alone)
-        assert len(found.columns[model.columns[0]]) == len(row["words"])
+        close(results, alone)
+        assert len(results.columns[model.columns[0]]) == len(row["words"])
 
 
 def test_later_model_reads_earlier_predictions():
     tagger, parser = model_of("tagger", 2), model_of("parser", 3)
-    given = rows(9)
-    untagged = [{**row, "upos": ["_"] * len(row["words"])} for row in given]
+    sentences = rows(9)
+    untagged = [{**row, "upos": ["_"] * len(row["words"])} for row in sentences]
     chain = Annotator([tagger, parser], CONFIDENCE)
     assert chain.columns == ("upos", "head", "deprel")
-    for row, found in zip(given, chain.annotate(untagged), strict=True):
+    for row, results in zip(sentences, chain.annotate(untagged), strict=True):
         (tags,) = tagger.predict([row])
         (tree,) = parser.predict([{**row, **tags}])
-        assert found.columns == {**tags, **tree}
-        assert set(found.log_probs) == {"tags", "tree"}
-        assert set(found.probabilities) == {"tag", "head", "label", "arc"}
-        assert [set(each.columns) for each in found.ranked] == [{"head", "deprel"}] * len(found.ranked)
+        assert results.columns == {**tags, **tree}
+        assert set(results.log_probs) == {"tags", "tree"}
+        assert set(results.probabilities) == {"tag", "head", "label", "arc"}
+        assert [set(each.columns) for each in results.ranked] == [{"head", "deprel"}] * len(results.ranked)
 
 
 def test_shared_frozen_encoder_runs_once(tmp_path, monkeypatch):
@@ -75,10 +75,10 @@ def test_shared_frozen_encoder_runs_once(tmp_path, monkeypatch):
     monkeypatch.setattr(
         PretrainedWords, "forward", lambda self, *a, **k: calls.append(1) or plain(self, *a, **k)
     )
-    given = [{"words": ["a", "dog"]}, {"words": ["the"]}]
-    alone = Annotator([other]).annotate(given)
+    sentences = [{"words": ["a", "dog"]}, {"words": ["the"]}]
+    alone = Annotator([other]).annotate(sentences)
     assert len(calls) == 1
-    assert Annotator([one, other]).annotate(given) == alone
+    assert Annotator([one, other]).annotate(sentences) == alone
     assert len(calls) == 2
 
 
@@ -110,27 +110,27 @@ def test_one_block_is_read_ahead(monkeypatch):
 
 def test_blocks_do_not_depend_on_earlier_blocks(monkeypatch):
     monkeypatch.setattr(annotation, "BLOCK", 5)
-    annotator, given = Annotator([model_of("parser", 1)], CONFIDENCE), rows(18)
-    whole = list(annotator.blocks(given, lambda row: row))
+    annotator, sentences = Annotator([model_of("parser", 1)], CONFIDENCE), rows(18)
+    whole = list(annotator.blocks(sentences, lambda row: row))
     assert [len(block) for block in whole] == [5, 5, 5, 3]
-    assert list(annotator.blocks(given[10:], lambda row: row)) == whole[2:]  # to the last bit
+    assert list(annotator.blocks(sentences[10:], lambda row: row)) == whole[2:]  # to the last bit
 
 
 def test_long_sentences_are_skipped_or_rejected():
-    given = list(gold((3, 9, 2, 7, 10)))
-    found = Annotator([model_of("parser")], AnnotationSettings(max_words=7)).annotate(given)
-    assert [one.skipped for one in found] == [
+    sentences = list(gold((3, 9, 2, 7, 10)))
+    results = Annotator([model_of("parser")], AnnotationSettings(max_words=7)).annotate(sentences)
+    assert [one.skipped for one in results] == [
         None,
         "9 words, more than max_words=7",
         None,
         None,
         "10 words, more than max_words=7",
     ]
-    assert found[1] == Annotation(skipped=found[1].skipped)
-    assert [len(one.columns["head"]) for one in found if one.columns] == [3, 2, 7]
+    assert results[1] == Annotation(skipped=results[1].skipped)
+    assert [len(one.columns["head"]) for one in results if one.columns] == [3, 2, 7]
     strict = Annotator([model_of("parser")], AnnotationSettings(max_words=7, too_long="error"))
     with pytest.raises(ValueError, match=r"sentence s1 has 9 words, more than max_words=7; raise"):
-        strict.annotate(given)
+        strict.annotate(sentences)
 
 
 def test_gpu_out_of_memory_message(monkeypatch):
@@ -163,8 +163,8 @@ def test_find_tagger(tmp_path):
     (tmp_path / "parser" / "tagger").mkdir()
     assert find_tagger(str(tmp_path / "parser")) is None  # an empty folder is not a model
     model_of("tagger").save_pretrained(tmp_path / "parser" / "tagger")
-    found = find_tagger(str(tmp_path / "parser"))
-    assert load_tagger(found).columns == ("upos",)
+    results = find_tagger(str(tmp_path / "parser"))
+    assert load_tagger(results).columns == ("upos",)
     shutil.copytree(tmp_path / "parser", tmp_path / "copy")
     assert find_tagger(str(tmp_path / "copy")) == str(tmp_path / "copy" / "tagger")
 

@@ -127,10 +127,10 @@ def test_minimum_risk_maximises_expected_correct_candidates(kind):
         def expected(structure, marginals=marginals):
             return sum(marginals[group][candidate] for group, candidate in enumerate(structure))
 
-        structure = tuple(chosen[index, : int(distribution.group_lengths[index])].tolist())
-        assert world.probability(structure) > 0
+        decoded = tuple(chosen[index, : int(distribution.group_lengths[index])].tolist())
+        assert world.probability(decoded) > 0
         best = max(expected(structure) for _, structure in world.possible)
-        assert expected(structure) == pytest.approx(best, abs=1e-5)
+        assert expected(decoded) == pytest.approx(best, abs=1e-5)
 
 
 def test_minimum_risk_and_best_can_differ():
@@ -165,8 +165,8 @@ def test_confidence_is_optional():
 def test_claims_of_padding_have_probability_zero():
     model, output = output_of("parser")
     distribution = model.distribution(output)
-    annotations = claim_probabilities(model, distribution, distribution.marginals(), distribution.best())
-    for values in annotations.values():
+    claims = claim_probabilities(model, distribution, distribution.marginals(), distribution.best())
+    for values in claims.values():
         assert values.shape == (3, 3)
         assert (values[0, 1:] == 0).all()
         assert (values[2, 2:] == 0).all()

@@ -156,9 +156,9 @@ def test_foreign_models_are_rejected(tmp_path):
 
 
 def test_running_text(parse):
-    found = parse(TEXT)
-    assert [columns_of(one) for one in found] == [expected(words) for words in CUT]
-    assert [one["text"] for one in found] == ["w1 w2, w3.", "W4 (w5)!", "w6"]
+    result = parse(TEXT)
+    assert [columns_of(one) for one in result] == [expected(words) for words in CUT]
+    assert [one["text"] for one in result] == ["w1 w2, w3.", "W4 (w5)!", "w6"]
     assert parse("") == []
 
 
@@ -191,9 +191,9 @@ def test_list_of_strings_is_ambiguous(parse):
 
 def test_conllu_keeps_its_content(parse):
     (sentence,) = read_conllu(io.StringIO(CONLLU))
-    for given in (CONLLU, sentence):
-        found = parse(given, output="conllu")
-        (again,) = read_conllu(io.StringIO(found))
+    for inputs in (CONLLU, sentence):
+        result = parse(inputs, output="conllu")
+        (again,) = read_conllu(io.StringIO(result))
         assert again.comments == sentence.comments
         assert again.lines[1] == sentence.lines[1]
         assert again.column("misc") == ["Y=2", "_"]
@@ -208,12 +208,12 @@ def test_conllu_keeps_its_content(parse):
 def test_tags_of_the_input_without_tagger(folder):
     pipe = pipeline("dependency-parsing", model=folder, tagger=False)
     row = {"words": ["w1", "w2"], "upos": ["VERB", "ADJ"], "sent_id": "r"}
-    found = pipe(row)
-    assert (found["upos"], found["sent_id"]) == (["VERB", "ADJ"], "r")
+    result = pipe(row)
+    assert (result["upos"], result["sent_id"]) == (["VERB", "ADJ"], "r")
     assert pipe({**row, "sent_id": 5})["sent_id"] == "5"
     assert pipe({**row, "sent_id": ""})["words"] == ["w1", "w2"]
     del row["sent_id"]
-    assert columns_of(found) == row | model_of("parser", 1).predict([row])[0]
+    assert columns_of(result) == row | model_of("parser", 1).predict([row])[0]
     with pytest.raises(ValueError, match=r"<input 2>:1: this model reads UPOS tags .*tagger="):
         pipe([row, "w1 w2"])
     with pytest.raises(ValueError, match=r"found upos \[3, 4\]; expected names of tags"):
@@ -222,16 +222,16 @@ def test_tags_of_the_input_without_tagger(folder):
 
 def test_data_sets(parse):
     words = [["w1", "w2"], ["w3"]]
-    wanted = [parse(one) for one in words]
+    expected_rows = [parse(one) for one in words]
     for column in ("words", "tokens"):
         rows = Dataset.from_dict({column: words, "other": [1, 2]})
-        found = parse(rows)
-        assert isinstance(found, Iterator)
-        assert list(found) == wanted
-        assert list(parse(rows[column])) == wanted
+        result = parse(rows)
+        assert isinstance(result, Iterator)
+        assert list(result) == expected_rows
+        assert list(parse(rows[column])) == expected_rows
     assert list(parse(Dataset.from_dict({"text": ["w1 w2", "w3"]}))) == [parse("w1 w2"), parse("w3")]
     stream = IterableDataset.from_generator(lambda: ({"words": one} for one in words))
-    assert list(parse(stream)) == wanted
+    assert list(parse(stream)) == expected_rows
 
     class Old(torch.utils.data.Dataset):
         def __len__(self):
@@ -240,17 +240,17 @@ def test_data_sets(parse):
         def __getitem__(self, place):
             return words[place]
 
-    assert list(parse(Old())) == wanted
+    assert list(parse(Old())) == expected_rows
 
 
 def test_treebank_rows_keep_ranges_and_comments(parse):
     (sentence,) = read_conllu(io.StringIO(CONLLU))
-    (found,) = parse(sentences_to_dataset([sentence]), output="sentence")
-    assert found.lines[:2] == sentence.lines[:2]
+    (result,) = parse(sentences_to_dataset([sentence]), output="sentence")
+    assert result.lines[:2] == sentence.lines[:2]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("inputs", "message"),
     [
         (3, r"found '3' \(int\); expected text, a list of words, CoNLL-U"),
         (None, r"\(NoneType\); expected text"),
@@ -262,9 +262,9 @@ def test_treebank_rows_keep_ranges_and_comments(parse):
         ("1\tw1\t_\t_\t_\t_\t_\t_\t_\t_\n3\tw\n", "found 2 columns, expected 10"),
     ],
 )
-def test_invalid_inputs_are_rejected(parse, given, message):
+def test_invalid_inputs_are_rejected(parse, inputs, message):
     with pytest.raises(ValueError, match=message):
-        parse(given)
+        parse(inputs)
 
 
 # -- order, batches, memory ----------------------------------------------------------------------------
@@ -287,11 +287,11 @@ def mixed(count):
 @pytest.mark.parametrize("batch_words", [1, 20, None])
 def test_outputs_follow_the_order_of_inputs(parse, monkeypatch, batch_words):
     monkeypatch.setattr(annotation, "BLOCK", 7)
-    given = mixed(20)
-    alone = [parse(one) for one in given]
-    assert parse(given, batch_words=batch_words) == alone
-    assert list(parse(iter(given), batch_words=batch_words)) == alone
-    assert list(parse((one for one in given), batch_words=batch_words)) == alone
+    inputs = mixed(20)
+    alone = [parse(one) for one in inputs]
+    assert parse(inputs, batch_words=batch_words) == alone
+    assert list(parse(iter(inputs), batch_words=batch_words)) == alone
+    assert list(parse((one for one in inputs), batch_words=batch_words)) == alone
 
 
 def test_stream_is_read_one_block_ahead(tag, monkeypatch):
@@ -314,8 +314,8 @@ def test_stream_is_read_one_block_ahead(tag, monkeypatch):
 
 
 def test_confidence_and_kbest(parse, tag):
-    found = parse(["w1", "w2", "w3"], confidence=True, kbest=4)
-    assert {part: len(values) for part, values in found["confidence"].items()} == {
+    result = parse(["w1", "w2", "w3"], confidence=True, kbest=4)
+    assert {part: len(values) for part, values in result["confidence"].items()} == {
         "tag": 3,
         "head": 3,
         "label": 3,
@@ -324,12 +324,12 @@ def test_confidence_and_kbest(parse, tag):
     assert all(
         arc <= min(head, label) + 1e-6
         for head, label, arc in zip(
-            *(found["confidence"][part] for part in ("head", "label", "arc")), strict=True
+            *(result["confidence"][part] for part in ("head", "label", "arc")), strict=True
         )
     )
-    assert found["log_prob"]["tree"] == pytest.approx(found["kbest"][0]["log_prob"])
-    assert [found["kbest"][0][column] for column in ("head", "deprel")] == [found["head"], found["deprel"]]
-    assert len({str(one) for one in found["kbest"]}) == 4
+    assert result["log_prob"]["tree"] == pytest.approx(result["kbest"][0]["log_prob"])
+    assert [result["kbest"][0][column] for column in ("head", "deprel")] == [result["head"], result["deprel"]]
+    assert len({str(one) for one in result["kbest"]}) == 4
     tagged = tag(["w1"], confidence=True, kbest=5)
     assert sum(torch.tensor([one["log_prob"] for one in tagged["kbest"]]).exp()) == pytest.approx(1)
     assert len(tagged["kbest"]) == len(UPOS)  # no more than there are
@@ -344,18 +344,18 @@ def test_minimum_risk(parse):
 
 
 def test_long_sentences(parse):
-    found = parse([["w1"] * 3, ["w2"]], max_words=2)
-    assert found[0] == {"words": ["w1"] * 3, "not_annotated": "3 words, more than max_words=2"}
-    assert found[1] == parse(["w2"])
+    result = parse([["w1"] * 3, ["w2"]], max_words=2)
+    assert result[0] == {"words": ["w1"] * 3, "not_annotated": "3 words, more than max_words=2"}
+    assert result[1] == parse(["w2"])
     with pytest.raises(ValueError, match=r"sentence <input 1>:1 has 3 words, more than max_words=2"):
         parse([["w1"] * 3, ["w2"]], max_words=2, too_long="error")
 
 
 def test_several_sentences_become_one_string(parse):
-    found = parse(TEXT, output="conllu", confidence=True)
-    assert [sentence.words for sentence in read_conllu(io.StringIO(found))] == CUT
-    assert "HeadProb=" in found
-    assert "# tree_log_prob = " in found
+    result = parse(TEXT, output="conllu", confidence=True)
+    assert [sentence.words for sentence in read_conllu(io.StringIO(result))] == CUT
+    assert "HeadProb=" in result
+    assert "# tree_log_prob = " in result
     drawn = parse(TEXT, output="drawing")
     assert drawn.count("# text = ") == 3
     assert [one.words for one in parse(TEXT, output="sentence")] == CUT
@@ -379,11 +379,11 @@ def test_spacy(parse, tag):
     assert [[token.text for token in sentence] for sentence in doc.sents] == CUT
     assert doc.text.split() == TEXT.split()
     for sentence, words in zip(doc.sents, CUT, strict=True):
-        wanted = expected(words)
-        assert [token.pos_ for token in sentence] == wanted["upos"]
-        assert [token.dep_ for token in sentence] == wanted["deprel"]
+        expected_rows = expected(words)
+        assert [token.pos_ for token in sentence] == expected_rows["upos"]
+        assert [token.dep_ for token in sentence] == expected_rows["deprel"]
         heads = [0 if t.head == t else t.head.i - sentence.start + 1 for t in sentence]
-        assert heads == wanted["head"]
+        assert heads == expected_rows["head"]
     assert len(doc.user_data["hf_xst"][0]["confidence"]["head"]) == 5
     nlp = spacy.blank("xx")
     assert parse(TEXT, output="spacy", vocab=nlp.vocab).vocab is nlp.vocab

@@ -93,10 +93,10 @@ def test_only_predicted_columns_change(model, odd, tmp_path):
 
 
 def test_saved_tagger_is_the_default(model, odd, tmp_path):
-    given = [sentence.upos for sentence in read_conllu(odd)]
+    source = [sentence.upos for sentence in read_conllu(odd)]
     tagger = model_of("tagger", 2)
     expected = [tagger.predict([{"words": s.words}])[0]["upos"] for s in read_conllu(odd)]
-    for name, wanted in (("beside", expected), ("none", given)):
+    for name, wanted in (("beside", expected), ("none", source)):
         out = tmp_path / f"{name}.conllu"
         extra = () if name == "beside" else ("--tagger", "none")
         assert run("predict", "--model", model, "--input", odd, "--output", out, *extra) == 0
@@ -109,8 +109,8 @@ def test_confidence_is_appended_to_misc_and_comments(model, odd, tmp_path):
     first, second = read_conllu(out)
     number = r"(0\.\d{4}|1\.0000)"
     confidence = rf"TagProb={number}\|HeadProb={number}\|LabelProb={number}\|ArcProb={number}"
-    given = ("Gloss==POSS|Keep=1|", "", "SpaceAfter=No|Free text|")
-    for cell, old in zip(first.column("misc"), given, strict=True):
+    source = ("Gloss==POSS|Keep=1|", "", "SpaceAfter=No|Free text|")
+    for cell, old in zip(first.column("misc"), source, strict=True):
         assert re.fullmatch(re.escape(old) + confidence, cell)
     assert first.comments[:4] == ODD.splitlines()[:4]
     assert re.fullmatch(r"# tags_log_prob = -\d+\.\d{4}", first.comments[4])
@@ -195,8 +195,8 @@ def test_running_text_several_files_and_stdin(model, tmp_path, monkeypatch, caps
     raw = tmp_path / "raw.txt"
     raw.write_text("w1 w2. W3!\n\nw4 w5\n")
     assert run("predict", "--model", model, "--input", raw, "--format", "raw") == 0
-    found = capsysbinary.readouterr().out
-    sentences = list(read_conllu(io.BytesIO(found)))
+    output = capsysbinary.readouterr().out
+    sentences = list(read_conllu(io.BytesIO(output)))
     assert [s.words for s in sentences] == [["w1", "w2", "."], ["W3", "!"], ["w4", "w5"]]
     assert [s.text for s in sentences] == ["w1 w2.", "W3!", "w4 w5"]
     assert sentences[0].column("misc") == ["_", "SpaceAfter=No", "_"]
@@ -206,15 +206,15 @@ def test_running_text_several_files_and_stdin(model, tmp_path, monkeypatch, caps
     assert [s.words for s in twice] == [["w1", "w2."]] * 2
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(raw.read_bytes())))
     assert run("predict", "--model", model, "--input", "-", "--format", "raw") == 0
-    assert capsysbinary.readouterr().out == found.replace(b"raw.txt:", b"<stdin>:")
+    assert capsysbinary.readouterr().out == output.replace(b"raw.txt:", b"<stdin>:")
 
 
 def test_field_cases_round_trip(model, tmp_path, shared):
     for name in ("p01_mwt_empty", "p03_form_with_spaces", "p04_comment_shapes", "p08_roundtrip"):
-        given = shared("fieldcases", "files", f"{name}.conllu")
+        source = shared("fieldcases", "files", f"{name}.conllu")
         out = tmp_path / f"{name}.conllu"
-        assert run("predict", "--model", model, "--input", given, "--output", out, "--tagger", "none") == 0
-        before, after = given.read_text().split("\n"), out.read_text().split("\n")
+        assert run("predict", "--model", model, "--input", source, "--output", out, "--tagger", "none") == 0
+        before, after = source.read_text().split("\n"), out.read_text().split("\n")
         same = [
             (old.split("\t"), new.split("\t")) if re.match(r"\d+\t", old) else ([old], [new])
             for old, new in zip(before, after, strict=True)
@@ -260,8 +260,8 @@ def interrupt_at(monkeypatch, sentences: int) -> None:
 @pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.txt.gz"])
 def test_interrupted_run_resumes_to_the_same_bytes(model, tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(annotation, "BLOCK", 5)
-    given = many(tmp_path / "in.conllu")
-    words = ["predict", "--model", model, "--input", given, "--confidence", "--kbest", 2]
+    source = many(tmp_path / "in.conllu")
+    words = ["predict", "--model", model, "--input", source, "--confidence", "--kbest", 2]
     assert run(*words, "--output", tmp_path / f"whole-{name}") == 0
     out = tmp_path / name
     for stop, held in ((10, 10), (5, 15)):
@@ -284,8 +284,8 @@ def test_interrupted_run_resumes_to_the_same_bytes(model, tmp_path, monkeypatch,
 
 def test_invalid_resumes_are_rejected(model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(annotation, "BLOCK", 5)
-    given, out = many(tmp_path / "in.conllu"), tmp_path / "out.conllu"
-    words = ["predict", "--model", model, "--input", given, "--output", out]
+    source, out = many(tmp_path / "in.conllu"), tmp_path / "out.conllu"
+    words = ["predict", "--model", model, "--input", source, "--output", out]
     with monkeypatch.context() as patch:
         interrupt_at(patch, 10)
         assert run(*words) == 130
@@ -295,29 +295,29 @@ def test_invalid_resumes_are_rejected(model, tmp_path, monkeypatch, capsys):
     assert "other settings: confidence, max_words" in capsys.readouterr().err
     assert run(*words, "--resume", "--model", model / "tagger") == 1
     assert "other settings: models" in capsys.readouterr().err
-    text = given.read_text()
-    given.write_text(text.replace("w1\t", "w2\t", 1))
+    text = source.read_text()
+    source.write_text(text.replace("w1\t", "w2\t", 1))
     assert run(*words, "--resume") == 1
     assert "the first 10 sentences of the input differ from those" in capsys.readouterr().err
-    given.write_text("\n\n".join(text.split("\n\n")[:3]) + "\n\n")
+    source.write_text("\n\n".join(text.split("\n\n")[:3]) + "\n\n")
     assert run(*words, "--resume") == 1
     assert "the first 10 sentences of the input differ from those" in capsys.readouterr().err
-    assert run("predict", "--model", model, "--input", given, "--resume") == 1
+    assert run("predict", "--model", model, "--input", source, "--resume") == 1
     assert "--resume continues a file: pass --output" in capsys.readouterr().err
 
 
 def test_late_error_keeps_finished_blocks(model, tmp_path, monkeypatch, capsys):
     """After a fix of the input, the run resumes."""
     monkeypatch.setattr(annotation, "BLOCK", 5)
-    given, out = many(tmp_path / "in.conllu"), tmp_path / "out.conllu"
-    text = given.read_text()
-    given.write_text(text + "1\tbroken\n\n")
-    words = ["predict", "--model", model, "--input", given, "--output", out]
+    source, out = many(tmp_path / "in.conllu"), tmp_path / "out.conllu"
+    text = source.read_text()
+    source.write_text(text + "1\tbroken\n\n")
+    words = ["predict", "--model", model, "--input", source, "--output", out]
     assert run(*words) == 1
     stderr = capsys.readouterr().err
     assert "found 2 columns" in stderr
     assert "has the first 20 sentences" in stderr.replace("\n", " ")
-    given.write_text(text)
+    source.write_text(text)
     assert run(*words, "--resume") == 0
     assert len(list(read_conllu(out))) == 23
 
@@ -338,14 +338,14 @@ def test_devices_are_written_directly(model, odd, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_separate_process(model, tmp_path):
-    given = many(tmp_path / "in.conllu", 3000)  # enough to be still running when the signal comes
+    source = many(tmp_path / "in.conllu", 3000)  # enough to be still running when the signal comes
     code = (
         "import sys, hf_xst_cli\n"
         "from hf_xst.inference import annotation\n"
         "annotation.BLOCK = 4\n"
         "sys.exit(hf_xst_cli.main(sys.argv[1:]))\n"
     )
-    words = [sys.executable, "-c", code, "predict", "--model", model, "--input", given, "--confidence"]
+    words = [sys.executable, "-c", code, "predict", "--model", model, "--input", source, "--confidence"]
     subprocess.run([*words, "--output", tmp_path / "whole.conllu.gz"], check=True, capture_output=True)
     out = tmp_path / "out.conllu.gz"
     process = subprocess.Popen([*words, "--output", out], stderr=subprocess.PIPE, text=True)
@@ -372,10 +372,10 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path, monkeypatch):
     peaks = []
     # The first run fills caches; shorter runs would collect no garbage.
     for count in (300, 300, 900):
-        given = many(tmp_path / f"{count}.conllu", count)
+        source = many(tmp_path / f"{count}.conllu", count)
         gc.collect()
         tracemalloc.start()
-        assert run("predict", "--model", model, "--input", given, "--output", tmp_path / "o.conllu") == 0
+        assert run("predict", "--model", model, "--input", source, "--output", tmp_path / "o.conllu") == 0
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # Free lists of the interpreter grow by 200 bytes per sentence; kept sentences would take 2800.

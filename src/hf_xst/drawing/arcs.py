@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hf_xst.drawing import markup as svg
@@ -137,16 +137,25 @@ def arc_diagram(
         for word, tag in zip(words, tags, strict=True)
     ]
     layout = lay_out(widths, arcs, [svg.text_width(arc.label, svg.LABEL) for arc in arcs])
-    canvas = _Canvas(layout, arcs, mirrored, svg.foot_width(captions, legend))
-    below = canvas.base + svg.WORD + 4
-    parts = [*canvas.arcs(), *canvas.words(words, tags, below)]
-    foot, bottom = svg.draw_foot(
-        captions, legend, canvas.width, below + (svg.LINE if any(tags) else svg.LINE / 4)
-    )
+    width = max(layout.width, svg.foot_width(captions, legend))
+    margin = (width - layout.width) / 2
+    base = STEP * (max(layout.levels, default=0) + 1) + 4  # y where arcs end
+
+    def x(position: float) -> float:
+        """Turn an x of the layout into one of the picture."""
+        return width - margin - position if mirrored else margin + position
+
+    parts = _draw_arcs(arcs, layout, x, base, width, mirrored)
+    xs, y = [x(centre) for centre in layout.centres], base + svg.WORD + 4
+    if words:
+        drawn = [svg.text(word, at, y, svg.WORD, class_="word") for word, at in zip(words, xs, strict=True)]
+        parts.append(svg.element("g", *drawn, class_="words", direction="rtl" if mirrored else None))
+    for tag, at in zip(tags, xs, strict=True):
+        if tag:
+            parts.append(svg.text(tag, at, y + 16, svg.TAG, class_="upos", opacity=0.7))
+    foot, bottom = svg.draw_foot(captions, legend, width, y + (svg.LINE if any(tags) else svg.LINE / 4))
     description = "; ".join([*captions, *(_describe(arc, words) for arc in arcs)])
-    return svg.picture(
-        canvas.width, bottom + 6, [*parts, *foot], title=title, description=description, kind=kind
-    )
+    return svg.picture(width, bottom + 6, [*parts, *foot], title=title, description=description, kind=kind)
 
 
 def _describe(arc: Arc, words: Sequence[str]) -> str:
@@ -161,18 +170,11 @@ def _describe(arc: Arc, words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of words and arcs.
+    """Positions of words and arcs; arcs from the root are at the top level, with twice the same end."""
 
-    Attributes:
-        centres: x of the middle of each word.
-        ends: x of the left and right end of each arc; twice the same for an arc from the root.
-        levels: height of each arc from 1; arcs from the root end above all others.
-        width: of the whole.
-    """
-
-    centres: list[float]
-    ends: list[tuple[float, float]]
-    levels: list[int]
+    centres: list[float]  # x of the middle of each word
+    ends: list[tuple[float, float]]  # x of the left and right end of each arc
+    levels: list[int]  # height of each arc, from 1
     width: float
 
 
@@ -275,84 +277,55 @@ def _centres(
 # -- drawing a layout ------------------------------------------------------------------------------------
 
 
-class _Canvas:
-    """A layout with its direction, heights and margins."""
-
-    def __init__(self, layout: Layout, arcs: Sequence[Arc], mirrored: bool, minimum_width: float) -> None:
-        self._layout, self._arcs, self._mirrored = layout, arcs, mirrored
-        self.width = max(layout.width, minimum_width)
-        self._margin = (self.width - layout.width) / 2
-        self.base = STEP * (max(layout.levels, default=0) + 1) + 4
-
-    def _x(self, x: float) -> float:
-        """Turn an x of the layout into one of the picture."""
-        return self.width - self._margin - x if self._mirrored else self._margin + x
-
-    def _top(self, index: int) -> float:
-        return self.base - STEP * self._layout.levels[index]
-
-    def words(self, words: Sequence[str], tags: Sequence[str], y: float) -> list[str]:
-        """Draw words and tags."""
-        xs = [self._x(centre) for centre in self._layout.centres]
-        drawn = [svg.text(word, x, y, svg.WORD, class_="word") for word, x in zip(words, xs, strict=True)]
-        direction = "rtl" if self._mirrored else None
-        parts = [svg.element("g", *drawn, class_="words", direction=direction)] if drawn else []
-        tagged = [(tag, x) for tag, x in zip(tags, xs, strict=True) if tag]
-        return parts + [svg.text(tag, x, y + 16, svg.TAG, class_="upos", opacity=0.7) for tag, x in tagged]
-
-    def arcs(self) -> list[str]:
-        """Draw the lines, with gaps where labels are, then the labels."""
-        if not self._arcs:
-            return []
-        mask = svg.unique_id(self._layout, self._arcs, self._mirrored)
-        holes, lines, labels = zip(*(self._draw(index) for index in range(len(self._arcs))), strict=True)
-        area: dict[str, float] = {"x": 0, "y": 0, "width": self.width, "height": self.base + 4}
-        everything = svg.element("rect", fill="white", **area)
-        return [
-            svg.element("mask", everything, *holes, id=mask, maskUnits="userSpaceOnUse", **area),
-            svg.element("g", *lines, class_="arcs", fill="none", mask=f"url(#{mask})"),
-            svg.element("g", *labels, class_="labels"),
-        ]
-
-    def _draw(self, index: int) -> tuple[str, str, str]:
-        """Return the gap for an arc's label, its line and its label."""
-        arc, look = self._arcs[index], self._arcs[index].look
-        left, right = self._layout.ends[index]
-        middle, y, width = (
-            self._x((left + right) / 2),
-            self._top(index) - 5,
-            svg.text_width(arc.label, svg.LABEL),
-        )
-        box = {"x": middle - width / 2, "y": y - svg.LABEL + 1, "width": width, "height": svg.LABEL + 1}
+def _draw_arcs(
+    arcs: Sequence[Arc],
+    layout: Layout,
+    x: Callable[[float], float],
+    base: float,
+    width: float,
+    mirrored: bool,
+) -> list[str]:
+    """Draw the lines, with gaps where labels are, then the labels."""
+    if not arcs:
+        return []
+    mask = svg.unique_id(layout, arcs, mirrored)
+    holes, lines, labels = [], [], []
+    for arc, (left, right), level in zip(arcs, layout.ends, layout.levels, strict=True):
+        top, look = base - STEP * level, arc.look
+        middle, y, size = x((left + right) / 2), top - 5, svg.text_width(arc.label, svg.LABEL)
+        box = {"x": middle - size / 2, "y": y - svg.LABEL + 1, "width": size, "height": svg.LABEL + 1}
         style = {"opacity": look.opacity, "font_weight": look.weight}
-        return (
-            svg.element("rect", fill="black", **box),
-            self._line(index, arc),
-            svg.text(arc.label, middle, y, svg.LABEL, class_="label", **style),
-        )
+        holes.append(svg.element("rect", fill="black", **box))
+        lines.append(_draw_line(arc, x(left), x(right), top, base))
+        labels.append(svg.text(arc.label, middle, y, svg.LABEL, class_="label", **style))
+    area: dict[str, float] = {"x": 0, "y": 0, "width": width, "height": base + 4}
+    everything = svg.element("rect", fill="white", **area)
+    return [
+        svg.element("mask", everything, *holes, id=mask, maskUnits="userSpaceOnUse", **area),
+        svg.element("g", *lines, class_="arcs", fill="none", mask=f"url(#{mask})"),
+        svg.element("g", *labels, class_="labels"),
+    ]
 
-    def _line(self, index: int, arc: Arc) -> str:
-        left, right = (self._x(end) for end in self._layout.ends[index])
-        top, base, look = self._top(index), self.base, arc.look
-        if arc.head == 0:
-            path, tip = f"M{left:.1f} {top:.1f}V{base:.1f}", left
-        else:
-            path = _bracket(min(left, right), max(left, right), top, base)
-            tip = left if arc.dependent == arc.span[0] else right
-        arrow = f"M{tip - HEAD * 0.7:.1f} {base - HEAD:.1f}h{HEAD * 1.4:.1f}L{tip:.1f} {base + 2:.1f}z"
-        return svg.element(
-            "g",
-            svg.tooltip(", ".join(filter(None, (arc.label, arc.note)))),
-            svg.element("path", d=path, stroke_dasharray=look.dash),
-            svg.element("path", d=arrow, fill=look.colour, stroke="none"),
-            class_="arc",
-            data_head=str(arc.head),
-            data_dependent=str(arc.dependent),
-            data_look=look.name or None,
-            stroke=look.colour,
-            stroke_width=look.width,
-            opacity=look.opacity,
-        )
+
+def _draw_line(arc: Arc, left: float, right: float, top: float, base: float) -> str:
+    look, tip = arc.look, left if arc.dependent == arc.span[0] else right
+    path = f"M{left:.1f} {top:.1f}V{base:.1f}"
+    if arc.head:
+        path = _bracket(min(left, right), max(left, right), top, base)
+    arrow = f"M{tip - HEAD * 0.7:.1f} {base - HEAD:.1f}h{HEAD * 1.4:.1f}L{tip:.1f} {base + 2:.1f}z"
+    return svg.element(
+        "g",
+        svg.tooltip(", ".join(filter(None, (arc.label, arc.note)))),
+        svg.element("path", d=path, stroke_dasharray=look.dash),
+        svg.element("path", d=arrow, fill=look.colour, stroke="none"),
+        class_="arc",
+        data_head=str(arc.head),
+        data_dependent=str(arc.dependent),
+        data_look=look.name or None,
+        stroke=look.colour,
+        stroke_width=look.width,
+        opacity=look.opacity,
+    )
 
 
 def _bracket(left: float, right: float, top: float, base: float) -> str:

@@ -12,15 +12,16 @@ from dataclasses import replace
 
 from hf_xst.drawing import markup as svg
 from hf_xst.drawing.arcs import Arc, arc_diagram
+from hf_xst.drawing.markup import Look
 from hf_xst.drawing.text import check_columns, check_head
 
 Candidate = tuple[int, str]
 """A head (0 for the root) and a label."""
 
-ALLOWED = svg.Look("allowed", width=1.1, opacity=0.6)
-BEST = svg.Look("best of the chart", width=2.6)
-GOLD = svg.Look("★ gold", svg.GREEN, 2.6, weight="bold")
-MISSING = svg.Look("★ gold, not allowed", svg.VERMILION, 2.2, "2 3", weight="bold")
+ALLOWED = Look("allowed", width=1.1, opacity=0.6)
+BEST = Look("best of the chart", width=2.6)
+GOLD = Look("★ gold", svg.GREEN, 2.6, weight="bold")
+MISSING = Look("★ gold, not allowed", svg.VERMILION, 2.2, "2 3", weight="bold")
 STAR = "★ "
 ROW, BOX = 30.0, 20.0  # height of a lattice's row, and of the box of a tag
 _NAMES = 2  # labels written on one arc; further ones are counted there and listed in the tooltip
@@ -47,7 +48,7 @@ def _captions(log_count: float | None, noun: str) -> list[str]:
     return [] if log_count is None else [f"The chart holds {count_text(log_count, noun)}."]
 
 
-def _legend(looks: Iterable[svg.Look]) -> list[svg.Look]:
+def _legend(looks: Iterable[Look]) -> list[Look]:
     names = {look.name for look in looks}
     return [look for look in (ALLOWED, BEST, GOLD, MISSING) if look.name in names]
 
@@ -162,9 +163,8 @@ def chain_chart_svg(
     """
     check_columns(words, tags=tags, gold=gold, best=best)
     columns = _tag_columns(words, pairs, tags)
-    mirrored = svg.is_right_to_left(words)
-    lattice = _Lattice(words, columns, gold, best, mirrored)
-    captions, legend = _captions(log_count, "tag sequences"), _legend(lattice.looks())
+    lattice = _Lattice(words, columns, gold, best, svg.is_right_to_left(words))
+    captions, legend = _captions(log_count, "tag sequences"), _legend(lattice.looks.values())
     width = max(lattice.width, svg.foot_width(captions, legend))
     foot, bottom = svg.draw_foot(captions, legend, width, lattice.bottom)
     shift = f"translate({(width - lattice.width) / 2:.1f} 0)"
@@ -195,7 +195,7 @@ def _tag_columns(
 
 
 class _Lattice:
-    """Positions and styles of words, tags and pairs."""
+    """Positions and line styles of words, tags and pairs."""
 
     def __init__(
         self,
@@ -205,54 +205,37 @@ class _Lattice:
         best: Sequence[str] | None,
         mirrored: bool,
     ) -> None:
-        self._words, self._columns, self._mirrored = words, columns, mirrored
-        self._gold, self._best = gold, best
-        names = sorted({tag for column in columns for tag in column} | set(gold or ()))
-        self._rows = {tag: row for row, tag in enumerate(names)}
+        self._words, self._mirrored = words, mirrored
+        self._paths = [(path, look) for path, look in ((gold, GOLD), (best, BEST)) if path is not None]
+        self.looks: dict[tuple[int, str], Look] = {}
+        for index, column in enumerate(columns):
+            marks = {path[index]: look for path, look in reversed(self._paths)}
+            self.looks |= {(index, tag): marks.get(tag, ALLOWED) for tag in column}
+            if gold is not None and gold[index] not in column:
+                self.looks[index, gold[index]] = MISSING
+        names = sorted({tag for _, tag in self.looks})
+        self._ys = {tag: 2 * svg.WORD + ROW * (row + 0.5) for row, tag in enumerate(names)}
         self._box_width = max((svg.text_width(STAR + tag, svg.LABEL) for tag in names), default=0) + 10
         slots = [max(self._box_width, svg.text_width(word, svg.WORD)) + 2.5 * svg.GAP for word in words]
-        self._middles = [sum(slots[:index]) + slots[index] / 2 for index in range(len(slots))]
         self.width = max(sum(slots), 2 * svg.GAP)
         self.bottom = ROW * len(names) + 2 * svg.WORD + 6
-
-    def _tags(self) -> list[tuple[int, str]]:
-        """Return (word, tag) of all tags to draw: the allowed ones, and gold in any case."""
-        return [
-            (index, tag)
-            for index, column in enumerate(self._columns)
-            for tag in dict.fromkeys([*column, *([] if self._gold is None else [self._gold[index]])])
-        ]
-
-    def looks(self) -> list[svg.Look]:
-        """Return the line styles of the tags."""
-        return [self._look(*each) for each in self._tags()]
-
-    def _look(self, index: int, tag: str) -> svg.Look:
-        if self._gold is not None and tag == self._gold[index]:
-            return GOLD if tag in self._columns[index] else MISSING
-        return BEST if self._best is not None and tag == self._best[index] else ALLOWED
-
-    def _x(self, index: int) -> float:
-        middle = self._middles[index]
-        return self.width - middle if self._mirrored else middle
-
-    def _y(self, tag: str) -> float:
-        return 2 * svg.WORD + ROW * (self._rows[tag] + 0.5)
+        xs = [sum(slots[:index]) + slots[index] / 2 for index in range(len(slots))]
+        self._xs = [self.width - x for x in xs] if mirrored else xs
 
     def draw(self, pairs: Sequence[Collection[tuple[str, str]]]) -> list[str]:
         """Draw pairs, tags and words."""
         words = [
-            svg.text(word, self._x(index), svg.WORD + 4, svg.WORD, class_="word")
-            for index, word in enumerate(self._words)
+            svg.text(word, x, svg.WORD + 4, svg.WORD, class_="word")
+            for word, x in zip(self._words, self._xs, strict=True)
         ]
         return [
             *(self._line(index, pair) for index, allowed in enumerate(pairs) for pair in sorted(allowed)),
-            *(self._box(*each) for each in self._tags()),
+            *(self._box(index, tag, look) for (index, tag), look in self.looks.items()),
             svg.element("g", *words, class_="words", direction="rtl" if self._mirrored else None),
         ]
 
-    def _box(self, index: int, tag: str) -> str:
-        look, x, y = self._look(index, tag), self._x(index), self._y(tag)
+    def _box(self, index: int, tag: str, look: Look) -> str:
+        x, y = self._xs[index], self._ys[tag]
         box = {"x": x - self._box_width / 2, "y": y - BOX / 2, "width": self._box_width, "height": BOX}
         label = (STAR if look in (GOLD, MISSING) else "") + tag
         return svg.element(
@@ -266,17 +249,11 @@ class _Lattice:
         )
 
     def _line(self, index: int, pair: tuple[str, str]) -> str:
-        look = next(
-            (
-                look
-                for path, look in ((self._gold, GOLD), (self._best, BEST))
-                if path is not None and (path[index], path[index + 1]) == pair
-            ),
-            ALLOWED,
-        )
+        marks = [look for path, look in self._paths if (path[index], path[index + 1]) == pair]
+        look = [*marks, ALLOWED][0]
         side = self._box_width / 2 * (-1 if self._mirrored else 1)
-        start = f"M{self._x(index) + side:.1f} {self._y(pair[0]):.1f}"
-        end = f"L{self._x(index + 1) - side:.1f} {self._y(pair[1]):.1f}"
+        start = f"M{self._xs[index] + side:.1f} {self._ys[pair[0]]:.1f}"
+        end = f"L{self._xs[index + 1] - side:.1f} {self._ys[pair[1]]:.1f}"
         return svg.element(
             "path",
             d=start + end,

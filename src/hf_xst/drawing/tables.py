@@ -50,41 +50,37 @@ def distribution_svg(
     Raises:
         ValueError: if the structure is neither a tree nor a chain.
     """
-    table = _tree_table if isinstance(space, DependencyTreeCRF) else _chain_table
     check_drawable(space)
-    return table(names, probabilities, words, kept, gold, caption=caption, title=title)
-
-
-def check_drawable(space: Structure) -> None:
-    """Raise ValueError unless the structure is a tree or a chain."""
-    if not isinstance(space, DependencyTreeCRF | LinearChainCRF):
-        raise ValueError(f"cannot draw a {type(space).__name__}; expected trees or chains")
-
-
-def _tree_table(
-    names: Sequence[str],
-    probabilities: Tensor,
-    words: Sequence[str],
-    kept: Tensor | None,
-    gold: Columns | None,
-    **texts: Any,
-) -> str:
-    by_label = probabilities[: len(words)].reshape(len(words), -1, len(names))  # (N, N + 1, L)
-    heads, values = ["ROOT", *words], by_label.sum(2)
-    allowed = [] if kept is None else kept[: len(words)].reshape(by_label.shape).any(2).nonzero().tolist()
-    notes = {
-        (word, head): f"{heads[head]} is the head of {words[word]}: {values[word, head]:.3f}"
-        f" ({_best_labels(by_label[word, head], names)})"
-        for word, head in (values >= MINIMUM).nonzero().tolist()
-    }
+    notes = {}
+    if isinstance(space, DependencyTreeCRF):
+        by_label = probabilities[: len(words)].reshape(len(words), -1, len(names))  # (N, N + 1, L)
+        columns, values = ["ROOT", *words], by_label.sum(2)
+        for word, head in (values >= MINIMUM).nonzero().tolist():
+            labels = _best_labels(by_label[word, head], names)
+            notes[word, head] = (
+                f"{columns[head]} is the head of {words[word]}: {values[word, head]:.3f} ({labels})"
+            )
+        framed = [] if kept is None else kept[: len(words)].reshape(by_label.shape).any(2).nonzero().tolist()
+        allowed = {(word, head) for word, head in framed}
+        right = [] if gold is None else [head for head, _ in tree_column(gold)]
+    else:
+        # Group i ends in the tag of word i, so summing over the tag before it leaves the word's tag: (N, T).
+        values = probabilities[: len(words)].reshape(len(words), len(names), len(names)).sum(1)
+        columns = list(names[: -len(BOUNDARIES)])
+        values = values[:, : len(columns)]
+        column_of = {name: column for column, name in enumerate(columns)}
+        tags = [] if kept is None else chain_candidates(kept, names, len(words))[0]
+        allowed = {(word, column_of[tag]) for word, each in enumerate(tags) for tag in each & set(columns)}
+        right = [] if gold is None else [column_of.get(tag, -1) for tag in chain_column(gold)]
     return heat_svg(
         words,
-        heads,
+        columns,
         values.tolist(),
-        allowed={(word, head) for word, head in allowed},
-        gold=set() if gold is None else {(word, head) for word, (head, _) in enumerate(tree_column(gold))},
+        allowed=allowed,
+        gold=set(enumerate(right)),
         notes=notes,
-        **texts,
+        caption=caption,
+        title=title,
     )
 
 
@@ -94,28 +90,10 @@ def _best_labels(probabilities: Tensor, names: Sequence[str]) -> str:
     return ", ".join(f"{names[label]} {value:.2f}" for value, label in pairs if value >= MINIMUM)
 
 
-def _chain_table(
-    names: Sequence[str],
-    probabilities: Tensor,
-    words: Sequence[str],
-    kept: Tensor | None,
-    gold: Columns | None,
-    **texts: Any,
-) -> str:
-    # Group i ends in the tag of word i, so that summing over the tag before it leaves the word's tag.
-    values = probabilities[: len(words)].reshape(len(words), len(names), len(names)).sum(1)  # (N, T)
-    tags = list(names[: -len(BOUNDARIES)])
-    column_of = {name: column for column, name in enumerate(tags)}
-    allowed = [] if kept is None else chain_candidates(kept, names, len(words))[0]
-    right = [] if gold is None else chain_column(gold)
-    return heat_svg(
-        words,
-        tags,
-        values[:, : len(tags)].tolist(),
-        allowed={(word, column_of[tag]) for word, each in enumerate(allowed) for tag in each & set(tags)},
-        gold={(word, column_of[tag]) for word, tag in enumerate(right) if tag in column_of},
-        **texts,
-    )
+def check_drawable(space: Structure) -> None:
+    """Raise ValueError unless the structure is a tree or a chain."""
+    if not isinstance(space, DependencyTreeCRF | LinearChainCRF):
+        raise ValueError(f"cannot draw a {type(space).__name__}; expected trees or chains")
 
 
 # -- candidates by name ----------------------------------------------------------------------------------
@@ -187,7 +165,7 @@ def heat_svg(
         values: probabilities, one list per row.
         allowed: cells to be framed.
         gold: cells to be starred.
-        notes: tooltips of cells; defaults to names and value.
+        notes: tooltips of cells; default to names and value.
         caption: a line below the table.
         title: of the table.
 
@@ -196,19 +174,38 @@ def heat_svg(
     """
     if len(values) != len(rows) or any(len(row) != len(columns) for row in values):
         raise ValueError(f"the values are not of {len(rows)} rows with {len(columns)} columns each.")
-    grid = _Grid(rows, columns, 0 if caption is None else svg.text_width(caption, SIZE) + svg.GAP)
-    parts = grid.names()
+    mirrored = svg.is_right_to_left(rows)
+    side = max((svg.text_width(name, SIZE) for name in rows), default=0) + svg.GAP
+    # Column names slant at 45 degrees, so the last ones reach beyond the table.
+    slanted = [svg.text_width(name, SIZE) * 0.72 for name in columns]
+    beyond = [reach - CELL * (len(columns) - index - 0.5) for index, reach in enumerate(slanted)]
+    width = side + CELL * len(columns) + 4 + max([0.0, *beyond])
+    if caption is not None:
+        width = max(width, svg.text_width(caption, SIZE) + svg.GAP)
+    top = max(slanted, default=0) + 14
+    bottom = top + HEIGHT * len(rows)
+    xs = [side + CELL * (index + 0.5) for index in range(len(columns))]
+    names_x, slant, anchor = side / 2, -45, "start"
+    if mirrored:
+        xs, names_x, slant, anchor = [width - x for x in xs], width - names_x, 45, "end"
+    parts = [
+        svg.text(name, names_x, top + HEIGHT * (row + 0.7), SIZE, class_="row")
+        for row, name in enumerate(rows)
+    ]
+    for x, name in zip(xs, columns, strict=True):
+        turn = f"translate({x:.1f} {top - 6:.1f}) rotate({slant})"
+        parts.append(svg.text(name, 0, 0, SIZE, class_="column", text_anchor=anchor, transform=turn))
     for row, line in enumerate(values):
         for column, value in enumerate(line):
             is_allowed, is_gold = (row, column) in allowed, (row, column) in gold
             if value >= MINIMUM or is_allowed or is_gold:
                 note = (notes or {}).get((row, column)) or f"{rows[row]}, {columns[column]}: {value:.3f}"
-                parts.append(grid.cell(row, column, value, note, is_allowed, is_gold))
+                parts.append(_draw_cell(xs[column], top + HEIGHT * row, value, note, is_allowed, is_gold))
     if caption is not None:
-        parts.append(svg.text(caption, grid.width / 2, grid.bottom + SIZE + 2, SIZE, class_="caption"))
-    height = grid.bottom + (4 if caption is None else 2 * SIZE)
+        parts.append(svg.text(caption, width / 2, bottom + SIZE + 2, SIZE, class_="caption"))
+    height = bottom + (4 if caption is None else 2 * SIZE)
     description = _most_probable(rows, columns, values)
-    return svg.picture(grid.width, height, parts, title=title, description=description, kind="heat")
+    return svg.picture(width, height, parts, title=title, description=description, kind="heat")
 
 
 def _most_probable(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> str:
@@ -222,51 +219,14 @@ def _most_probable(rows: Sequence[str], columns: Sequence[str], values: Sequence
     return "likeliest: " + "; ".join(entries)
 
 
-class _Grid:
-    """Positions of rows, columns and their names."""
-
-    def __init__(self, rows: Sequence[str], columns: Sequence[str], minimum: float) -> None:
-        self._rows, self._columns, self._mirrored = rows, columns, svg.is_right_to_left(rows)
-        self._side = max((svg.text_width(name, SIZE) for name in rows), default=0) + svg.GAP
-        # Column names slant at 45 degrees, so the last ones reach beyond the table.
-        slanted = [svg.text_width(name, SIZE) * 0.72 for name in columns]
-        self._top = max(slanted, default=0) + 14
-        table = self._side + CELL * len(columns) + 4
-        beyond = [reach - CELL * (len(columns) - index - 0.5) for index, reach in enumerate(slanted)]
-        self.width = max(table + max([0.0, *beyond]), minimum)
-        self.bottom = self._top + HEIGHT * len(rows)
-
-    def _x(self, column: int) -> float:
-        x = self._side + CELL * (column + 0.5)
-        return self.width - x if self._mirrored else x
-
-    def names(self) -> list[str]:
-        """Draw the names of rows and columns."""
-        side = self.width - self._side / 2 if self._mirrored else self._side / 2
-        slant, anchor = (45, "end") if self._mirrored else (-45, "start")
-        names = [
-            svg.text(name, side, self._top + HEIGHT * (row + 0.7), SIZE, class_="row")
-            for row, name in enumerate(self._rows)
-        ]
-        for column, name in enumerate(self._columns):
-            turn = f"translate({self._x(column):.1f} {self._top - 6:.1f}) rotate({slant})"
-            names.append(svg.text(name, 0, 0, SIZE, class_="column", text_anchor=anchor, transform=turn))
-        return names
-
-    def cell(self, row: int, column: int, value: float, note: str, is_allowed: bool, is_gold: bool) -> str:
-        """Draw a cell."""
-        x, y = self._x(column), self._top + HEIGHT * row
-        box = {"x": x - CELL / 2 + 1, "y": y + 1, "width": CELL - 2, "height": HEIGHT - 2}
-        shade = svg.element("rect", fill=svg.BLUE, fill_opacity=f"{min(1.0, value) * 0.75:.3f}", **box)
-        colour = svg.GREEN if is_gold else "currentColor"
-        frame = svg.element("rect", fill="none", stroke=colour, stroke_width=1.6, class_="frame", **box)
-        number = ("1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")) if value >= MINIMUM else ""
-        label = (STAR.strip() if is_gold else "") + number
-        return svg.element(
-            "g",
-            svg.tooltip(note),
-            shade,
-            frame if is_allowed else "",
-            svg.text(label, x, y + HEIGHT * 0.7, 10.5) if label else "",
-            class_="cell",
-        )
+def _draw_cell(x: float, y: float, value: float, note: str, is_allowed: bool, is_gold: bool) -> str:
+    box = {"x": x - CELL / 2 + 1, "y": y + 1, "width": CELL - 2, "height": HEIGHT - 2}
+    colour = svg.GREEN if is_gold else "currentColor"
+    number = ("1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")) if value >= MINIMUM else ""
+    label = (STAR.strip() if is_gold else "") + number
+    parts = [svg.element("rect", fill=svg.BLUE, fill_opacity=f"{min(1.0, value) * 0.75:.3f}", **box)]
+    if is_allowed:
+        parts.append(svg.element("rect", fill="none", stroke=colour, stroke_width=1.6, class_="frame", **box))
+    if label:
+        parts.append(svg.text(label, x, y + HEIGHT * 0.7, 10.5))
+    return svg.element("g", svg.tooltip(note), *parts, class_="cell")

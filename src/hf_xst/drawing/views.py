@@ -84,8 +84,10 @@ class ChartView:
         lines = [*_chart_lines(self.words, allowed, gold, best, spell), count]
         if sum(len({head for head, _ in candidates}) for candidates in allowed) > MOST_ARCS:
             return self._table("heads", count), lines
-        marks = {"gold": gold, "best": best}
-        return tree_chart_svg(self.words, allowed, **marks, log_count=log_count, upos=self.upos), lines
+        picture = tree_chart_svg(
+            self.words, allowed, gold=gold, best=best, log_count=log_count, upos=self.upos
+        )
+        return picture, lines
 
     def _draw_chains(self) -> tuple[str, list[str]]:
         tags, pairs = chain_candidates(self.kept, self.names, len(self.words))
@@ -95,8 +97,8 @@ class ChartView:
         lines = [*_chart_lines(self.words, [sorted(each) for each in tags], gold, best, str), count]
         if sum(map(len, pairs)) > MOST_PAIRS:
             return self._table("tags", count), lines
-        marks = {"gold": gold, "best": best}
-        return chain_chart_svg(self.words, pairs, tags=tags, **marks, log_count=log_count), lines
+        picture = chain_chart_svg(self.words, pairs, tags=tags, gold=gold, best=best, log_count=log_count)
+        return picture, lines
 
     def _table(self, noun: str, count: str) -> str:
         zeros = torch.zeros_like(self.kept, dtype=torch.float64)
