@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from helpers.categorical import IndependentGroups
 from helpers.small_models import gold, model_of, unlabelled
@@ -21,6 +23,7 @@ from hf_xst.sources.agreement import (
     rank_correlations,
     rank_sources,
     select_sources,
+    spearman,
 )
 from hf_xst.sources.pool import SourcePool
 
@@ -171,3 +174,16 @@ def test_impossible_selections_are_rejected(pool, count, measure, rows, message)
 def test_no_labels_are_read(pool):
     rows = [{"words": ["w1", "w2"], "mark": SimpleNamespace()}]
     assert len(select_sources(pool, rows, 3)) == 3
+
+
+def test_rank_correlation_is_exact_for_few_points():
+    for size in (3, 5, 7):
+        first, second = torch.randn(size).tolist(), torch.randn(size).tolist()
+        rho, p = spearman(first, second)
+        orders = [stats.spearmanr(first, order).statistic for order in permutations(second)]
+        assert rho == pytest.approx(stats.spearmanr(first, second).statistic)
+        assert p == pytest.approx(np.mean(np.abs(orders) >= abs(rho) - 1e-9))
+    many = (torch.randn(12).tolist(), torch.randn(12).tolist())
+    assert spearman(*many) == pytest.approx(tuple(stats.spearmanr(*many)))
+    for few in (([1, 2], [2, 1]), ([1, 1, 1], [1, 2, 3])):
+        assert all(math.isnan(value) for value in spearman(*few))

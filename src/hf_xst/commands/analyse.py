@@ -17,7 +17,7 @@ from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.console import console, say
-from hf_xst.drawing.plots import gain_scatter, save_figure
+from hf_xst.drawing.plots import save_figure, scatter
 from hf_xst.files import write_text
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import MEASURES, read_weights
@@ -128,11 +128,12 @@ def plot_sources(result: Mapping[str, Any], folder: Path) -> None:
     if not points:
         return
     try:
-        figure = gain_scatter(
+        figure = scatter(
             points,
             title="source ranking without labels",
             x_label="agreement with the pool of the others",
             y_label="correct candidates, %",
+            note=f"rank correlation {_format(result['selection']['agreement']['rho'], '.2f')}",
         )
         save_figure(figure, folder / "sources")
     except ImportError as error:
