@@ -9,7 +9,7 @@ import pytest
 from hf_xst.demo import small_models
 from hf_xst.demo.small_models import example_sentences, small_sources, target_languages, target_vectors
 from hf_xst.drawing.markup import is_right_to_left
-from hf_xst.space.steps import TaskModels, steps
+from hf_xst.space.steps import TaskModels, run_steps
 
 
 def test_examples_alternate_between_both_directions():
@@ -53,9 +53,9 @@ def test_pool_annotates_both_languages(tmp_path):
         for language in (0, 1):
             correct = total = 0
             for sentence in examples[language::2]:
-                reading = models.reading(sentence.words, upos=sentence.upos)
-                result = steps(reading, dict.fromkeys(models.sources, 1.0), 0.9)
-                predicted = [str(value) for value in models.columns_of(reading, result.best)[column]]
+                distributions = models.distributions(sentence.words, upos=sentence.upos)
+                steps = run_steps(distributions, dict.fromkeys(models.sources, 1.0), 0.9)
+                predicted = [str(value) for value in models.decode(distributions, steps.best)[column]]
                 correct += sum(a == b for a, b in zip(predicted, sentence.column(column), strict=True))
                 total += len(predicted)
             assert correct / total > 0.4, (task, language, correct / total)

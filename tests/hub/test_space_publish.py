@@ -1,8 +1,9 @@
-"""A Space is three small files, and one command puts them on a Hub."""
+"""The files of a Space, and pushing them to a Hub."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import urllib.request
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import yaml
 
 from helpers.hub_process import Client
 from hf_xst.commands.space import SpaceArguments, space
-from hf_xst.space.publish import SpaceContent, space_files
+from hf_xst.space.publish import space_files
 
 if find_spec("gradio") is None:
     pytest.skip("gradio is not installed (the extra demo)", allow_module_level=True)
@@ -23,14 +24,14 @@ def metadata(readme: str) -> dict[str, object]:
     return yaml.safe_load(front)
 
 
-@pytest.mark.parametrize("told", [{"vectors": "a.vec"}, {"sentences": "s.conllu"}])
-def test_what_a_pushed_space_would_not_have_is_refused(told):
-    with pytest.raises(ValueError, match=f"leave out --{next(iter(told))}"):
-        space(SpaceArguments(push="me/space", **told))
+@pytest.mark.parametrize("option", ["vectors", "sentences"])
+def test_local_files_of_a_pushed_space_are_rejected(option):
+    with pytest.raises(ValueError, match=f"leave out --{option}"):
+        space(SpaceArguments(push="me/space", **{option: "file"}))
 
 
-def test_the_files_of_a_space():
-    files = space_files(SpaceContent(["en=user/en-parser@v1"], ["user/tags"], "hf_xst[demo]==9.9"))
+def test_files_of_a_space():
+    files = space_files(["en=user/en-parser@v1"], ["user/tags"], "hf_xst[demo]==9.9")
     assert sorted(files) == ["README.md", "app.py", "requirements.txt"]
     assert files["requirements.txt"] == "hf_xst[demo]==9.9\n"
     about = metadata(files["README.md"])
@@ -41,30 +42,28 @@ def test_the_files_of_a_space():
     calls = [
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
-    (made,) = [call for call in calls if call.func.id == "SpaceArguments"]
-    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in made.keywords}
+    (call,) = [call for call in calls if call.func.id == "SpaceArguments"]
+    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     assert SpaceArguments(**arguments).taggers == ["user/tags"]
-    imported = {
-        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    import hf_xst.commands.space as home
-
-    assert imported <= set(vars(home))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert len(imports) == 1
+    module = vars(importlib.import_module(imports[0].module))
+    assert {alias.name for alias in imports[0].names} <= set(module)
 
 
-def test_the_embedded_default_needs_no_models():
-    files = space_files(SpaceContent())
+def test_default_space_has_no_models():
+    files = space_files()
     assert "models" not in metadata(files["README.md"])
     assert "SpaceArguments()" in files["app.py"]
 
 
-def test_models_on_this_machine_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="a Space needs models on the Hub; push them first"):
-        space_files(SpaceContent([f"en={tmp_path}"]))
+def test_local_models_are_rejected(tmp_path):
+    with pytest.raises(ValueError, match="a Space requires models on the Hub; push them first"):
+        space_files([f"en={tmp_path}"])
 
 
 @pytest.mark.slow
-def test_one_command_pushes_a_space(hub, client: Client):
+def test_command_pushes_a_space(hub, client: Client):
     done = client.command("space", "--push", "tester/steps", "--public", "--taggers", "user/tags@v1")
     assert done["status"] == 0, done
     assert "tester/steps" in done["output"]
@@ -80,6 +79,6 @@ def test_one_command_pushes_a_space(hub, client: Client):
 
 
 @pytest.mark.slow
-def test_a_hub_that_refuses_is_told_in_a_line(hub, client: Client):
+def test_rejected_push_is_reported_in_one_line(hub, client: Client):
     line = client.fails("space", "--push", "somebody-else/steps")
     assert "the Space somebody-else/steps was not pushed" in line

@@ -1,4 +1,4 @@
-"""The app in one's own browser, over the invented languages or over any source models."""
+"""Start the step-by-step app, on invented languages or any source models, or push it as a Space."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from hf_xst.demo.small_models import example_sentences, small_sources
 from hf_xst.extras import import_optional
 from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.space.app import build, launch
-from hf_xst.space.backend import Backend
-from hf_xst.space.publish import SpaceContent, push_space
-from hf_xst.space.sentences import typed_sentence, uploaded_sentences
+from hf_xst.space.backend import Backend, typed_sentence, uploaded_sentences
+from hf_xst.space.publish import push_space, space_files
 from hf_xst.space.steps import TaskModels
 
 
 @dataclass(kw_only=True)
 class SpaceArguments(VectorArguments):
-    """See the method step by step in the browser."""
+    """Show the method step by step in the browser."""
 
     sources: list[str] = option(
-        "Parsers to pool, NAME=PATH_OR_ID[@REVISION] ...; invented languages without any models.", []
+        "Source parsers: NAME=PATH_OR_ID[@REVISION] ...; defaults to small ones of invented languages.",
+        [],
     )
-    taggers: list[str] = option("Taggers to pool, likewise; parsers that read tags need some.", [])
-    sentences: str | None = option("Sentences to choose from: CoNLL-U, tokenised lines (.txt) or JSON lines.")
+    taggers: list[str] = option("Source taggers, likewise; required by parsers that read tags.", [])
+    sentences: str | None = option("Example sentences: CoNLL-U, tokenised lines (.txt) or JSON lines.")
     host: str = option("Address to listen on.", "127.0.0.1")
-    port: int | None = option("Port to listen on; the first free one from 7860 without it.")
+    port: int | None = option("Port to listen on; defaults to the first free one from 7860.")
     open: bool = option("Open the page in the browser.", False)
-    push: str | None = option("Do not start the app but make it a Space on the Hub, user/name.")
-    public: bool = option("With --push: a new Space is there for everybody.", False)
+    push: str | None = option("Push the app as a Space, user/name, instead of starting it.")
+    public: bool = option("With --push: make a new Space public.", False)
     requirement: str = option(
-        "With --push: the line of requirements.txt that installs this package.", "hf_xst[demo]"
+        "With --push: line of requirements.txt that installs this package.", "hf_xst[demo]"
     )
 
 
 def space(arguments: SpaceArguments) -> None:
-    """Start the app and keep it up until it is stopped, or push it as a Space.
+    """Run the app until it is stopped, or push it as a Space.
 
     Args:
-        arguments: see the class.
+        arguments: See the class.
 
     Raises:
-        ValueError: the models or sentences do not fit, or the Hub refuses the Space.
+        ValueError: The models or sentences cannot be used, or the Hub rejects the Space.
     """
     if arguments.push is not None:
-        told = {"vectors": arguments.vectors, "sentences": arguments.sentences}
-        named = [f"--{name}" for name, value in told.items() if value is not None]
-        if named:
+        local = {"--vectors": arguments.vectors, "--sentences": arguments.sentences}
+        flags = [flag for flag, value in local.items() if value is not None]
+        if flags:
             raise ValueError(
-                f"a pushed Space has what its models bring alone: leave out {' and '.join(named)}, and take "
-                "models that read the text's language by themselves"
+                f"a pushed Space contains no local files: leave out {' and '.join(flags)}, and use models "
+                "that know the words of the language"
             )
-        content = SpaceContent(arguments.sources, arguments.taggers, arguments.requirement)
-        say(f"pushed: {push_space(arguments.push, content, public=arguments.public)}")
+        files = space_files(arguments.sources, arguments.taggers, arguments.requirement)
+        say(f"pushed: {push_space(arguments.push, files, public=arguments.public)}")
         return
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise ValueError(f"--port is {arguments.port}; expected a number from 1 to 65535")
@@ -75,22 +75,22 @@ def space(arguments: SpaceArguments) -> None:
 
 
 def app(arguments: SpaceArguments | None = None) -> Any:
-    """Build the app: over given models, or over small ones of invented languages, which are trained first.
+    """Build the app on the given models, or on small ones of invented languages, which are trained first.
 
     Raises:
         ImportError: gradio is not installed.
-        ValueError: the models or sentences do not fit.
+        ValueError: The models or sentences cannot be used.
     """
     import_optional("gradio", "demo")  # before models are trained
-    told = arguments or SpaceArguments()
-    sentences = [] if told.sentences is None else uploaded_sentences(told.sentences)
-    if not told.sources and not told.taggers:
+    options = arguments or SpaceArguments()
+    sentences = [] if options.sentences is None else uploaded_sentences(options.sentences)
+    if not options.sources and not options.taggers:
         backend = Backend({task: TaskModels(models) for task, models in small_sources().items()})
         return build(backend, sentences or example_sentences())
-    vectors = read_word_vectors(told)
+    vectors = read_word_vectors(options)
     tasks = {
         task: TaskModels(load_sources(specs, vectors))
-        for task, specs in (("parser", _specs(told.sources)), ("tagger", _specs(told.taggers)))
+        for task, specs in (("parser", _specs(options.sources)), ("tagger", _specs(options.taggers)))
         if specs
     }
     return build(Backend(tasks), sentences or _first_sentence(vectors))
@@ -101,5 +101,5 @@ def _specs(texts: Sequence[str]) -> list[SourceSpec]:
 
 
 def _first_sentence(vectors: Any) -> list[ConlluSentence]:
-    """Return something to begin with, where no sentences are given: frequent words, or nonsense."""
+    """Return an example: the most frequent words, or a fixed sentence."""
     return [typed_sentence("saya makan nasi" if vectors is None else " ".join(vectors.words[:6]))]

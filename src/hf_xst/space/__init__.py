@@ -1,1 +1,1 @@
-"""The method step by step in a browser: its logic, its pictures, the app, and the Space on the Hub."""
+"""The method step by step in a browser: computation, pictures, the app, and its Space on the Hub."""

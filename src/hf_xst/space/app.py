@@ -1,4 +1,4 @@
-"""The app: a sentence, source models and sliders in, every step of the method out."""
+"""Lay out the app: a sentence, source models and sliders as input, every step of the method as output."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.extras import import_optional
-from hf_xst.space.backend import TITLES, Backend
-from hf_xst.space.sentences import typed_sentence, uploaded_sentences
+from hf_xst.space.backend import TITLES, Backend, typed_sentence, uploaded_sentences
 
 TITLE = "Structures from other people's models"
 ABOUT = (
-    "Source models read a sentence of a language that none of them was trained on. Their opinions are "
-    "pooled, unlikely candidates are cut off, and what is left is a chart: a set of structures from which a "
-    "model for the new language can learn, without source data and without labels."
+    "Source models annotate a sentence of a language that none of them was trained on. Their distributions "
+    "are pooled and improbable candidates are removed. The result is a chart: a set of structures on which a "
+    "model for the new language can be trained, without source data and without labels."
 )
 CSS = """
 .sources { display: flex; flex-wrap: wrap; gap: 1rem }
@@ -30,40 +29,32 @@ SIGMAS = (0.05, 1.0)
 Outputs = list[Any]
 
 
-def build(
-    backend: Backend, examples: Sequence[ConlluSentence], *, title: str = TITLE, about: str = ABOUT
-) -> Any:
-    """Lay out the app.
+def build(backend: Backend, examples: Sequence[ConlluSentence]) -> Any:
+    """Return the app as a `gradio.Blocks` for `launch`.
 
     Args:
-        backend: the models.
-        examples: sentences to choose from, at least one.
-        title: of the page.
-        about: what a visitor is told, in Markdown.
-
-    Returns:
-        A `gradio.Blocks`, to be started by `launch`.
+        backend: The models.
+        examples: Sentences to choose from, at least one.
 
     Raises:
         ImportError: gradio is not installed.
-        ValueError: there is no example.
+        ValueError: There is no example.
     """
     if not examples:
-        raise ValueError("there is no sentence to begin with; give at least one example")
+        raise ValueError("no example sentences; at least one is required")
     gradio = import_optional("gradio", "demo")
-    with gradio.Blocks(title=title, analytics_enabled=False) as blocks:
-        gradio.Markdown(f"# {title}\n{about}")
-        page = _Page(gradio, backend, examples)
-        page.connect(blocks)
+    with gradio.Blocks(title=TITLE, analytics_enabled=False) as blocks:
+        gradio.Markdown(f"# {TITLE}\n{ABOUT}")
+        _Page(gradio, backend, examples).connect(blocks)
     return blocks
 
 
 def launch(blocks: Any, **settings: Any) -> Any:
-    """Start an app with our looks; nothing is fetched from elsewhere, no link is shared.
+    """Start an app with local fonts and without a public link.
 
     Args:
-        blocks: what `build` returned.
-        settings: for `gradio.Blocks.launch`.
+        blocks: Result of `build`.
+        settings: Arguments of `gradio.Blocks.launch`.
     """
     gradio = import_optional("gradio", "demo")
     fonts = [gradio.themes.Font(name) for name in ("system-ui", "sans-serif")]
@@ -75,7 +66,7 @@ def launch(blocks: Any, **settings: Any) -> Any:
 
 
 class _Page:
-    """The app's parts and what happens between them."""
+    """Components of the app and their event handlers."""
 
     def __init__(self, gradio: Any, backend: Backend, examples: Sequence[ConlluSentence]) -> None:
         self._gradio, self._backend = gradio, backend
@@ -84,99 +75,96 @@ class _Page:
         self.current = gradio.State(raws[0])
         with gradio.Row():
             with gradio.Column(scale=3):
-                self._ask_for_a_sentence(examples)
+                self._add_sentence_inputs(examples)
             with gradio.Column(scale=2):
-                self._ask_for_models()
-        gradio.Markdown("### 1 · What each source says: its marginal probabilities")
+                self._add_model_inputs()
+        gradio.Markdown("### 1 · Marginal probabilities of each source")
         self.marginals = gradio.HTML(elem_id="marginals")
-        gradio.Markdown("### 2 · The logarithmic opinion pool: their weighted geometric mean")
+        gradio.Markdown("### 2 · The logarithmic opinion pool: the weighted geometric mean of the sources")
         with gradio.Row():
             self.weights = [
-                gradio.Slider(0, 1, value=1, step=0.05, label=f"weight of {name}", elem_id=f"weight-{place}")
-                for place, name in enumerate(backend.sources)
+                gradio.Slider(0, 1, value=1, step=0.05, label=f"Weight of {name}", elem_id=f"weight-{index}")
+                for index, name in enumerate(backend.sources)
             ]
         self.pool = gradio.HTML(elem_id="pool")
         gradio.Markdown(
-            "### 3 · The chart: of each word the likeliest candidates that reach σ together, and every "
-            "source's best structure"
+            "### 3 · The chart: the most probable candidates up to mass σ, and each source's best structure"
         )
-        label = "σ, the mass to keep"
+        label = "σ, the probability mass to keep"
         self.sigma = gradio.Slider(*SIGMAS, value=0.95, step=0.01, label=label, elem_id="sigma")
         self.chart = gradio.HTML(elem_id="chart")
-        gradio.Markdown("### 4 · The best structure of the chart")
+        gradio.Markdown("### 4 · The best structure in the chart")
         self.best = gradio.HTML(elem_id="best")
         self.download = gradio.HTML(elem_id="conllu")
 
-    def _ask_for_a_sentence(self, examples: Sequence[ConlluSentence]) -> None:
+    def _add_sentence_inputs(self, examples: Sequence[ConlluSentence]) -> None:
         gradio, words = self._gradio, examples[0].words
-        self.choice = gradio.Dropdown(_choices(examples), value=0, label="A sentence", elem_id="choice")
+        self.choice = gradio.Dropdown(_choices(examples), value=0, label="Example sentence", elem_id="choice")
         self.text = gradio.Textbox(
             " ".join(words),
-            label="or your own (word/TAG word/TAG, if you know the tags)",
+            label="Or your own: plain text, or word/TAG word/TAG",
             rtl=is_right_to_left(words),
             elem_id="sentence",
         )
         with gradio.Row():
-            self.read = gradio.Button("Read the sentence", variant="primary", elem_id="read")
+            self.read = gradio.Button("Annotate", variant="primary", elem_id="read")
             kinds = [".conllu", ".txt", ".jsonl"]
             self.upload = gradio.UploadButton("Upload CoNLL-U", file_types=kinds, elem_id="upload")
 
-    def _ask_for_models(self) -> None:
+    def _add_model_inputs(self) -> None:
         gradio, tasks = self._gradio, self._backend.tasks
         first = next(iter(tasks))
         choices = [(TITLES[name], name) for name in tasks]
-        self.task = gradio.Radio(choices, value=first, label="What is wanted", elem_id="task")
+        self.task = gradio.Radio(choices, value=first, label="Task", elem_id="task")
         names = tasks[first].sources
         self.sources = gradio.CheckboxGroup(names, value=names, label="Source models", elem_id="sources")
 
     def connect(self, blocks: Any) -> None:
-        """Say what happens when."""
+        """Connect the components to their handlers."""
         gradio, private = self._gradio, {"api_visibility": "private"}
         settings = [self.task, self.current, self.sources, self.sigma, *self.weights]
-        answers = [self.pool, self.chart, self.best, self.download]
-        # One at a time and in order, so that no late answer covers a newer one.
-        in_turn = private | {"concurrency_id": "answers", "concurrency_limit": 1}
+        results = [self.pool, self.chart, self.best, self.download]
+        # One at a time and in order, so that a slow result does not replace a newer one.
+        in_turn = private | {"concurrency_id": "results", "concurrency_limit": 1}
         everything = in_turn | {
             "fn": self._show_all,
             "inputs": settings,
-            "outputs": [self.marginals, *answers],
+            "outputs": [self.marginals, *results],
         }
         blocks.load(**everything)
-        taken = [self.current, self.text]
-        self.choice.input(self._choose, [self.choice, self.known], taken, **private).success(**everything)
-        typed = {"fn": self._type, "inputs": [self.text, self.current], "outputs": [self.choice, *taken]}
+        selected = [self.current, self.text]
+        self.choice.input(self._choose, [self.choice, self.known], selected, **private).success(**everything)
+        typed = {"fn": self._type, "inputs": [self.text, self.current], "outputs": [self.choice, *selected]}
         gradio.on([self.read.click, self.text.submit], **typed, **private).success(**everything)
-        uploaded = [self.known, self.choice, *taken]
+        uploaded = [self.known, self.choice, *selected]
         self.upload.upload(self._upload, [self.upload], uploaded, **private).success(**everything)
         self.task.input(self._change_task, [self.task], [self.sources], **private).success(**everything)
         self.sources.input(**everything)
-        moved = in_turn | {"fn": self._show_answer, "inputs": settings, "outputs": answers}
+        on_move = in_turn | {"fn": self._show_results, "inputs": settings, "outputs": results}
         sliders = [self.sigma, *self.weights]
-        # While a slider moves some of its values may be passed over; where it comes to rest counts.
+        # Values may be skipped while a slider moves, but not the one where it is released.
         for events, mode in (
             ([slider.change for slider in sliders], "always_last"),
             ([slider.release for slider in sliders], "multiple"),
         ):
-            gradio.on(events, **moved, show_progress="hidden", trigger_mode=mode)
-
-    # -- what is asked ------------------------------------------------------------------------------------
+            gradio.on(events, **on_move, show_progress="hidden", trigger_mode=mode)
 
     def _choose(self, number: int, known: list[str]) -> Outputs:
-        return self._taken(_sentence(known[number]))
+        return self._selected(_sentence(known[number]))
 
     def _type(self, text: str, current: str) -> Outputs:
-        present = _sentence(current)
-        if text.split() == [part for word in present.words for part in word.split()]:
-            # What the sentence says beside its words is kept.
-            return [self._gradio.skip(), *self._taken(present)]
-        return [None, *self._taken(self._tell(typed_sentence, text))]
+        sentence = _sentence(current)
+        if text.split() == " ".join(sentence.words).split():
+            # Keep the annotation of an unchanged sentence.
+            return [self._gradio.skip(), *self._selected(sentence)]
+        return [None, *self._selected(self._call(typed_sentence, text))]
 
     def _upload(self, path: str) -> Outputs:
-        found = self._tell(uploaded_sentences, path)
-        choice = self._gradio.Dropdown(_choices(found), value=0)
-        return [[sentence.raw for sentence in found], choice, *self._taken(found[0])]
+        sentences = self._call(uploaded_sentences, path)
+        choice = self._gradio.Dropdown(_choices(sentences), value=0)
+        return [[sentence.raw for sentence in sentences], choice, *self._selected(sentences[0])]
 
-    def _taken(self, sentence: ConlluSentence) -> Outputs:
+    def _selected(self, sentence: ConlluSentence) -> Outputs:
         words = sentence.words
         return [sentence.raw, self._gradio.Textbox(" ".join(words), rtl=is_right_to_left(words))]
 
@@ -184,29 +172,28 @@ class _Page:
         names = self._backend.tasks[task].sources
         return self._gradio.CheckboxGroup(names, value=names)
 
-    # -- what is answered ---------------------------------------------------------------------------------
-
     def _show_all(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
-        marginals = self._tell(self._backend.marginals, task, _sentence(raw), sources)
-        return [marginals, *self._show_answer(task, raw, sources, sigma, *weights)]
+        marginals = self._call(self._backend.marginals, task, _sentence(raw), sources)
+        return [marginals, *self._show_results(task, raw, sources, sigma, *weights)]
 
-    def _show_answer(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
+    def _show_results(
+        self, task: str, raw: str, sources: list[str], sigma: float, *weights: float
+    ) -> Outputs:
         by_name = dict(zip(self._backend.sources, weights, strict=True))
-        # A number that is half typed may lie outside.
+        # A partly typed number may be out of range.
         mass = min(max(sigma, SIGMAS[0]), SIGMAS[1])
-        found = self._tell(self._backend.answer, task, _sentence(raw), sources, by_name, mass)
-        return [found.pool, found.chart, found.best, found.download]
+        return list(self._call(self._backend.answer, task, _sentence(raw), sources, by_name, mass))
 
-    def _tell(self, ask: Callable[..., Any], *question: Any) -> Any:
-        """Ask, and show the visitor what is wrong with the question."""
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function and show its ValueErrors to the visitor."""
         try:
-            return ask(*question)
-        except ValueError as problem:
-            raise self._gradio.Error(escape(str(problem)), print_exception=False) from problem
+            return function(*arguments)
+        except ValueError as error:
+            raise self._gradio.Error(escape(str(error)), print_exception=False) from error
 
 
 def _choices(sentences: Sequence[ConlluSentence]) -> list[tuple[str, int]]:
-    return [(" ".join(sentence.words)[:90], place) for place, sentence in enumerate(sentences)]
+    return [(" ".join(sentence.words)[:90], index) for index, sentence in enumerate(sentences)]
 
 
 def _sentence(raw: str) -> ConlluSentence:

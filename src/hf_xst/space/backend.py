@@ -1,36 +1,33 @@
-"""What the app answers, apart from how it is asked: pictures of every step for any sentence and setting."""
+"""Read sentences, and draw the result of each step for any sentence and settings."""
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from hf_xst.data import ConlluSentence
+from hf_xst.data import UPOS_TAGS, ConlluSentence, iterate_unlabelled
+from hf_xst.data.segmentation import segment
 from hf_xst.drawing import ChartView, Drawing
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.drawing.notebook import scrolling
 from hf_xst.drawing.tables import distribution_svg
 from hf_xst.drawing.text import isolated
-from hf_xst.space.sentences import gold_of, upos_of
-from hf_xst.space.steps import Reading, Steps, TaskModels, steps
+from hf_xst.space.steps import SentenceDistributions, Steps, TaskModels, run_steps
 
-TITLES = {"parser": "dependency tree", "tagger": "tags"}
+TITLES = {"parser": "Dependency tree", "tagger": "Tags"}
+MOST_UPLOADED = 200
+BLANK = "_"
+_TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z]+)")
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What follows from the marginals, as HTML.
-
-    Attributes:
-        pool: the pooled probabilities.
-        chart: the allowed candidates, and how many structures they make.
-        best: the best structure as a picture and as text.
-        download: the sentence with it in CoNLL-U, and a link to save that.
-    """
+class Answer(NamedTuple):
+    """HTML of pool, chart, best structure, and the annotated sentence in CoNLL-U."""
 
     pool: str
     chart: str
@@ -39,18 +36,11 @@ class Answer:
 
 
 class Backend:
-    """Parsers and taggers, ready to be asked about sentences.
-
-    Args:
-        tasks: source models by task, `parser` or `tagger`.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Draw results of source models by task, `parser` or `tagger`; at least one is required."""
 
     def __init__(self, tasks: Mapping[str, TaskModels]) -> None:
         if not tasks:
-            raise ValueError("there are neither parsers nor taggers; give at least one source model")
+            raise ValueError("neither parsers nor taggers; at least one source model is required")
         self.tasks = dict(tasks)
 
     @property
@@ -58,36 +48,23 @@ class Backend:
         """The names of all sources of all tasks."""
         return list(dict.fromkeys(name for models in self.tasks.values() for name in models.sources))
 
-    def reading(self, task: str, sentence: ConlluSentence) -> tuple[Reading, list[str] | None]:
-        """Ask the models of a task about a sentence, or remember what they said.
-
-        Tags that they read and the sentence lacks are predicted by the pool of the taggers.
-
-        Returns:
-            What they said, and the tags of the sentence or the predicted ones.
-
-        Raises:
-            ValueError: the sentence cannot be read; the message says why.
-        """
+    def _run(self, task: str, sentence: ConlluSentence) -> tuple[SentenceDistributions, list[str] | None]:
+        """Return the models' distributions, and UPOS tags: the sentence's, or predicted if required."""
         models, tags = self.tasks[task], upos_of(sentence)
         if tags is None and "upos" in models.input_columns:
             if "tagger" not in self.tasks:
                 raise ValueError("these parsers read tags: type word/TAG, or start the app with taggers")
-            (tags,) = self.tasks["tagger"].predicted(sentence.words).values()
-        return models.reading(sentence.words, **({} if tags is None else {"upos": tags})), tags
+            (tags,) = self.tasks["tagger"].predict(sentence.words).values()
+        return models.distributions(sentence.words, **({} if tags is None else {"upos": tags})), tags
 
     def marginals(self, task: str, sentence: ConlluSentence, sources: Sequence[str]) -> str:
-        """Draw what each of some sources says.
-
-        Raises:
-            ValueError: the sentence cannot be read, or no source is chosen.
-        """
-        reading, _ = self.reading(task, sentence)
+        """Draw the marginal probabilities of each selected source; raise ValueError as `answer` does."""
+        result, _ = self._run(task, sentence)
         gold = gold_of(sentence, self.tasks[task].columns)
         figures = [
             f"<figure><figcaption>{escape(name)}</figcaption>"
-            f"{_table(reading, reading.marginals(name), gold, f'What {name} says')}</figure>"
-            for name in reading.of(sources).sources
+            f"{_table(result, result.marginals(name), gold, f'Probabilities of {name}')}</figure>"
+            for name in result.select(sources).sources
         ]
         return f'<div class="sources">{"".join(figures)}</div>'
 
@@ -99,69 +76,104 @@ class Backend:
         weights: Mapping[str, float],
         sigma: float,
     ) -> Answer:
-        """Pool, threshold and decode; no model runs where it has read the sentence before.
-
-        Args:
-            task: `parser` or `tagger`.
-            sentence: the sentence.
-            sources: names of those that take part.
-            weights: a weight for each of them.
-            sigma: the mass to be kept.
+        """Pool the selected sources, threshold and decode; models run only for new sentences.
 
         Raises:
-            ValueError: the sentence cannot be read, or a setting is out of range.
+            ValueError: The models cannot read the sentence, or a setting is out of range.
         """
         models = self.tasks[task]
-        reading, tags = self.reading(task, sentence)
-        found = steps(reading.of(sources), weights, sigma)
-        gold = gold_of(sentence, models.columns)
-        best = models.columns_of(reading, found.best)
+        result, tags = self._run(task, sentence)
+        steps = run_steps(result.select(sources), weights, sigma)
+        gold, best = gold_of(sentence, models.columns), models.decode(result, steps.best)
         chart = ChartView(
-            reading.space, reading.names, found.kept, sentence.words, tags, gold, best, found.pooled
+            result.space, result.names, steps.kept, sentence.words, tags, gold, best, steps.pooled
         )
-        written = sentence.with_columns(({} if tags is None else {"upos": tags}) | best)
+        drawing = _draw_best(sentence.words, tags, best, steps)
         return Answer(
-            _table(reading, found.pooled, gold, "The pool", found),
+            _table(result, steps.pooled, gold, "The pool", steps),
             chart.drawing()._repr_html_(),
-            _as_picture_and_text(_best_drawing(sentence.words, tags, best, found)),
-            _download(written),
+            f'{drawing._repr_html_()}<pre class="drawn" dir="ltr">{escape(drawing.text)}</pre>',
+            _download(sentence.with_columns(({} if tags is None else {"upos": tags}) | best)),
         )
 
 
 def _table(
-    reading: Reading,
-    shares: Any,
+    result: SentenceDistributions,
+    probabilities: Any,
     gold: Mapping[str, Sequence[Any]] | None,
     title: str,
-    found: Steps | None = None,
+    steps: Steps | None = None,
 ) -> str:
-    words = reading.row["words"]
-    kept = None if found is None else found.kept
-    svg = distribution_svg(reading.space, reading.names, shares, words, kept=kept, gold=gold, title=title)
+    words, kept = result.row["words"], None if steps is None else steps.kept
+    svg = distribution_svg(
+        result.space, result.names, probabilities, words, kept=kept, gold=gold, title=title
+    )
     return scrolling(svg, is_right_to_left(words))
 
 
-def _best_drawing(
-    words: Sequence[str], tags: Sequence[str] | None, best: Mapping[str, Sequence[Any]], found: Steps
+def _draw_best(
+    words: Sequence[str], tags: Sequence[str] | None, best: Mapping[str, Sequence[Any]], steps: Steps
 ) -> Drawing:
     if "head" in best:
-        sure = [min(1.0, value) for value in found.confidence()][: len(words)]
-        return Drawing.tree(words, best["head"], best["deprel"], upos=tags, confidence=sure)
+        confidence = [min(1.0, value) for value in steps.confidence()][: len(words)]
+        return Drawing.tree(words, best["head"], best["deprel"], upos=tags, confidence=confidence)
     (predicted,) = best.values()
     svg = arc_diagram(words, [], upos=predicted, title=f"Tags: {' '.join(words)}", kind="tags")
     text = " ".join(f"{isolated(word)}/{tag}" for word, tag in zip(words, predicted, strict=True))
     return Drawing(svg, text, is_right_to_left(words))
 
 
-def _as_picture_and_text(drawing: Drawing) -> str:
-    return f'{drawing._repr_html_()}<pre class="drawn" dir="ltr">{escape(drawing.text)}</pre>'
-
-
 def _download(sentence: ConlluSentence) -> str:
-    # The link holds the file itself: nothing is kept on the server.
+    # The link contains the file: nothing is stored on the server.
     content = sentence.raw.strip("\n") + "\n\n"
     address = f"data:text/plain;charset=utf-8;base64,{b64encode(content.encode()).decode()}"
     return (
         f'<a class="download" download="sentence.conllu" href="{address}">Download CoNLL-U</a>'
         f'<pre class="conllu" dir="ltr">{escape(content.strip())}</pre>'
     )
+
+
+def typed_sentence(text: str) -> ConlluSentence:
+    """Read a typed sentence: running text, or words that all end in `/TAG`.
+
+    Raises:
+        ValueError: There is no word.
+    """
+    tokens = text.split()
+    if not tokens:
+        raise ValueError("type at least one word")
+    tagged = [match for token in tokens if (match := _TAGGED.fullmatch(token)) and match["tag"] in UPOS_TAGS]
+    if len(tagged) < len(tokens):
+        words = [word for sentence in segment(text) for word in sentence]
+        return ConlluSentence.from_words(words, sent_id="typed")
+    columns = {"upos": [match["tag"] for match in tagged]}
+    return ConlluSentence.from_words([match["word"] for match in tagged], sent_id="typed", columns=columns)
+
+
+def uploaded_sentences(path: str) -> list[ConlluSentence]:
+    """Read the first sentences of a CoNLL-U, tokenised (.txt) or JSON lines file.
+
+    Raises:
+        ValueError: The file cannot be read, or is empty.
+    """
+    sentences = list(islice(iterate_unlabelled(path), MOST_UPLOADED))
+    if not sentences:
+        raise ValueError(f"{Path(path).name} contains no sentences")
+    return sentences
+
+
+def upos_of(sentence: ConlluSentence) -> list[str] | None:
+    """Return the UPOS tags, or None if the sentence is not tagged."""
+    return None if set(sentence.upos) == {BLANK} else sentence.upos
+
+
+def gold_of(sentence: ConlluSentence, columns: tuple[str, ...]) -> dict[str, list[str]] | None:
+    """Return the columns of an annotated sentence, relations without subtypes; otherwise None."""
+    gold = {column: sentence.column(column) for column in columns}
+    if any(BLANK in values for values in gold.values()):
+        return None
+    if not all(head.isdecimal() for head in gold.get("head", [])):
+        return None
+    if "deprel" in gold:
+        gold["deprel"] = [label.partition(":")[0] for label in gold["deprel"]]
+    return gold

@@ -1,4 +1,4 @@
-"""The app in a real browser: a sentence is typed, sliders are moved, and the page shows what follows."""
+"""The app in a real browser: type a sentence, move sliders, check the page."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 STARTS_WITHIN, ANSWERS_WITHIN = 240, 60
 
 pytestmark = pytest.mark.slow
-for needed, is_there in (
+for requirement, is_installed in (
     ("gradio (the extra demo)", find_spec("gradio") is not None),
     ("selenium (the extra dev)", find_spec("selenium") is not None),
     (str(CHROMIUM), CHROMIUM.exists()),
     (str(DRIVER), DRIVER.exists()),
 ):
-    if not is_there:
-        pytest.skip(f"{needed} is not installed", allow_module_level=True)
+    if not is_installed:
+        pytest.skip(f"{requirement} is not installed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the app on the embedded default, as a person does, and wait until it answers."""
+    """Start the app on the invented languages and wait until it answers."""
     home = tmp_path_factory.mktemp("app")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -57,12 +57,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Page:
-    """The page as a person uses it."""
+    """The page as a visitor uses it."""
 
     def __init__(self, driver: Any, address: str) -> None:
         self.driver = driver
         driver.get("about:blank")
-        driver.get_log("browser")  # what a page says that is left in the middle is nobody's concern
+        driver.get_log("browser")  # discard messages of the page that is left
         driver.get(address)
         self.until(lambda: "root" in self.text("#best pre.drawn"))
 
@@ -160,7 +160,7 @@ def page(driver: Any, address: str) -> Page:
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = (" ".join(sentence.words) for sentence in example_sentences()[2:4])
 
 
-def test_a_typed_sentence_and_a_moved_sigma(page: Page, tmp_path: Path) -> None:
+def test_typed_sentence_and_sigma(page: Page, tmp_path: Path) -> None:
     page.changed("#best", lambda: page.read(LEFT_TO_RIGHT))
     page.until(lambda: LEFT_TO_RIGHT in page.text("#conllu"))
     assert all(word in page.text("#best pre.drawn") for word in LEFT_TO_RIGHT.split())
@@ -182,7 +182,7 @@ def test_weights_change_pool_and_tree(page: Page) -> None:
     page.until(lambda: (page.markup("#pool"), page.markup("#best")) == (pool, tree))
 
 
-def test_a_source_is_left_out(page: Page) -> None:
+def test_source_can_be_deselected(page: Page) -> None:
     marginals, pool = page.markup("#marginals"), page.markup("#pool")
     second = page.driver.find_elements("css selector", "#sources input")[1]
     page.changed("#pool", second.click)
@@ -191,7 +191,7 @@ def test_a_source_is_left_out(page: Page) -> None:
     page.until(lambda: (page.markup("#marginals"), page.markup("#pool")) == (marginals, pool))
 
 
-def test_a_sentence_from_right_to_left(page: Page, tmp_path: Path) -> None:
+def test_right_to_left_sentence(page: Page, tmp_path: Path) -> None:
     page.changed("#best", lambda: page.read(RIGHT_TO_LEFT))
     page.until(lambda: RIGHT_TO_LEFT in page.text("#conllu"))
     for part in ("#best", "#chart"):
@@ -211,7 +211,7 @@ def test_tags(page: Page) -> None:
     assert "/" in page.text("#best pre.drawn")
 
 
-def test_an_uploaded_file_with_gold(page: Page, tmp_path: Path) -> None:
+def test_uploaded_file_with_gold(page: Page, tmp_path: Path) -> None:
     sentence = example_sentences()[4]
     file = tmp_path / "some.conllu"
     file.write_text(sentence.raw, encoding="utf-8")
@@ -220,12 +220,12 @@ def test_an_uploaded_file_with_gold(page: Page, tmp_path: Path) -> None:
     page.until(lambda: page.text("#chart").count("★") >= len(sentence.words))
 
 
-def test_what_is_wrong_is_told(page: Page) -> None:
+def test_errors_are_shown(page: Page) -> None:
     page.read(" ")
     page.until(lambda: "type at least one word" in page.text("body"))
 
 
-def test_nothing_comes_from_elsewhere(page: Page, address: str) -> None:
+def test_page_loads_nothing_from_elsewhere(page: Page, address: str) -> None:
     script = "return performance.getEntriesByType('resource').map(entry => entry.name)"
     loaded = page.driver.execute_script(script)
     assert loaded

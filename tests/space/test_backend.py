@@ -1,4 +1,4 @@
-"""What the app answers: every step as HTML, for sentences that were typed, uploaded or chosen."""
+"""Every step as HTML, for typed, uploaded and example sentences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from helpers.small_models import RELATIONS, model_of
 from hf_xst.data import ConlluSentence
-from hf_xst.space.backend import Answer, Backend
-from hf_xst.space.sentences import gold_of, typed_sentence, uploaded_sentences, upos_of
+from hf_xst.space.backend import Answer, Backend, gold_of, typed_sentence, uploaded_sentences, upos_of
 from hf_xst.space.steps import TaskModels
 
 SOURCES = ["one", "two"]
@@ -30,31 +29,31 @@ def backend():
 
 
 def annotated(**columns):
-    given = {"upos": ["NOUN", "VERB", "ADJ"], "head": ["2", "0", "2"], "deprel": ["obj:x", "root", "amod"]}
-    return ConlluSentence.from_words(["w1", "w2", "w3"], sent_id="s", columns=given | columns)
+    default = {"upos": ["NOUN", "VERB", "ADJ"], "head": ["2", "0", "2"], "deprel": ["obj:x", "root", "amod"]}
+    return ConlluSentence.from_words(["w1", "w2", "w3"], sent_id="s", columns=default | columns)
 
 
 @pytest.mark.parametrize("task", ["parser", "tagger"])
 @pytest.mark.parametrize(
     "sentence", [annotated(), typed_sentence("w1 ?"), typed_sentence("שלום עולם")], ids=str
 )
-def test_every_step_is_answered(backend, task, sentence):
+def test_every_step_is_drawn(backend, task, sentence):
     marginals = backend.marginals(task, sentence, SOURCES)
     assert marginals.count("<svg") == 2
     assert marginals.count("<figure>") == 2
-    found = backend.answer(task, sentence, SOURCES, WEIGHTS, 0.9)
-    for part in (found.pool, found.chart, found.best):
-        assert part.count("<svg") == 1
-    assert "The chart holds" in found.chart
+    answer = backend.answer(task, sentence, SOURCES, WEIGHTS, 0.9)
+    for html in (answer.pool, answer.chart, answer.best):
+        assert html.count("<svg") == 1
+    assert "The chart holds" in answer.chart
     direction = "rtl" if sentence.words[0] == "שלום" else "ltr"
-    assert f'dir="{direction}"><svg' in found.best
-    assert '<pre class="drawn" dir="ltr">' in found.best
+    assert f'dir="{direction}"><svg' in answer.best
+    assert '<pre class="drawn" dir="ltr">' in answer.best
 
 
-def test_gold_is_marked_where_it_is_known(backend):
-    found = backend.answer("parser", annotated(), SOURCES, WEIGHTS, 0.9)
-    assert found.pool.count("★") == 3
-    assert "★" in found.chart
+def test_known_gold_is_marked(backend):
+    answer = backend.answer("parser", annotated(), SOURCES, WEIGHTS, 0.9)
+    assert answer.pool.count("★") == 3
+    assert "★" in answer.chart
     assert "★" not in backend.answer("parser", annotated(head=["_"] * 3), SOURCES, WEIGHTS, 0.9).chart
 
 
@@ -63,7 +62,7 @@ def downloaded(answer: Answer) -> str:
     return base64.b64decode(content).decode()
 
 
-def test_the_answer_can_be_saved(backend):
+def test_answer_can_be_downloaded(backend):
     sentence = annotated(misc=["A=1", "_", "_"])
     text = downloaded(backend.answer("parser", sentence, SOURCES, WEIGHTS, 0.9))
     lines = [line.split("\t") for line in text.splitlines() if "\t" in line]
@@ -75,7 +74,7 @@ def test_the_answer_can_be_saved(backend):
     assert lines[0][9] == "A=1"
 
 
-def test_tags_that_lack_are_predicted(backend):
+def test_missing_tags_are_predicted(backend):
     lines = [
         line.split("\t")
         for line in downloaded(
@@ -83,7 +82,7 @@ def test_tags_that_lack_are_predicted(backend):
         ).splitlines()
         if "\t" in line
     ]
-    assert [line[3] for line in lines] == backend.tasks["tagger"].predicted(["w1", "w2"])["upos"]
+    assert [line[3] for line in lines] == backend.tasks["tagger"].predict(["w1", "w2"])["upos"]
     alone = Backend({"parser": backend.tasks["parser"]})
     with pytest.raises(ValueError, match="these parsers read tags: type word/TAG"):
         alone.answer("parser", typed_sentence("w1"), SOURCES, WEIGHTS, 0.9)
@@ -100,7 +99,7 @@ def test_sigma_and_weights_change_the_answer(backend):
     assert len({answer.pool for answer in answers}) == 3
 
 
-def test_a_moved_slider_runs_no_model(backend, monkeypatch):
+def test_moving_a_slider_runs_no_model(backend, monkeypatch):
     sentence = typed_sentence("w3 w2 w1")
     backend.marginals("parser", sentence, SOURCES)
 
@@ -115,15 +114,15 @@ def test_a_moved_slider_runs_no_model(backend, monkeypatch):
         backend.answer("parser", typed_sentence("w9 w2 w1"), SOURCES, WEIGHTS, 0.4)
 
 
-def test_what_a_visitor_writes_is_never_markup(backend):
-    found = backend.answer(
+def test_typed_text_is_never_markup(backend):
+    answer = backend.answer(
         "tagger", typed_sentence("<script>alert(1)</script> & \" '"), SOURCES, WEIGHTS, 0.9
     )
-    for part in (found.pool, found.chart, found.best, found.download):
-        assert "<script" not in part
+    for html in (answer.pool, answer.chart, answer.best, answer.download):
+        assert "<script" not in html
 
 
-def test_no_models_at_all():
+def test_models_are_required():
     with pytest.raises(ValueError, match="neither parsers nor taggers"):
         Backend({})
 
@@ -145,12 +144,12 @@ def test_typed_sentences(text, words, tags):
     assert upos_of(sentence) == tags
 
 
-def test_nothing_typed_and_nothing_uploaded(tmp_path):
+def test_empty_input_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="type at least one word"):
         typed_sentence(" \n")
-    empty = tmp_path / "none.txt"
+    empty = tmp_path / "empty.txt"
     empty.write_text("\n")
-    with pytest.raises(ValueError, match=r"none\.txt holds no sentence"):
+    with pytest.raises(ValueError, match=r"empty\.txt contains no sentences"):
         uploaded_sentences(str(empty))
 
 
