@@ -79,12 +79,7 @@ def write_conllu(
 
 
 def conllu_texts(sentences: Iterable[ConlluSentence], before: ConlluSentence | None = None) -> Iterator[str]:
-    """Yield the text of each sentence such that their concatenation is one valid file.
-
-    Args:
-        sentences: Sentences, possibly of several files.
-        before: The last sentence already written, if the file continues.
-    """
+    """Yield the text of each sentence, to be appended to a file that ends with the sentence `before`."""
     for sentence in sentences:
         end = "" if before is None else _missing_end(before.lines[-1] + before.trailer)
         leader = sentence.leader if before is None else sentence.leader.removeprefix(BYTE_ORDER_MARK)
@@ -125,7 +120,7 @@ def _word_rows(lines: Sequence[str], first: int, path: str) -> tuple[int, ...]:
     try:
         ids = _IdSequence()
         for index in range(count, len(lines)):
-            if ids.is_word(_row_id(lines[index])):
+            if ids.accept(_row_id(lines[index])):
                 word_rows.append(index)
         ids.close()
     except ValueError as error:
@@ -157,7 +152,7 @@ class _IdSequence:
     def __init__(self) -> None:
         self.words = self.empty_nodes = self.range_end = 0
 
-    def is_word(self, row_id: str) -> bool:
+    def accept(self, row_id: str) -> bool:
         """Validate the next ID and return whether it belongs to a word."""
         word = self.words + 1
         if row_id == str(word):

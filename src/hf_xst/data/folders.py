@@ -74,10 +74,6 @@ def treebank_files(
 ) -> SplitFiles | None:
     """Locate the files of each split; return None if the source may only exist on the Hub.
 
-    Args:
-        source: Any of the forms above.
-        data_roots: The folder or folders that contain the folders of treebanks.
-
     Raises:
         ValueError: The source is ambiguous or has no files; the message lists the candidates.
         FileNotFoundError: A file or data root does not exist.
@@ -101,7 +97,7 @@ def treebank_files(
     if path.exists():
         return {"data": [path]}
     if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".jsonl", ".gz")):
-        raise FileNotFoundError(f"no file or folder {path}")
+        raise FileNotFoundError(f"{path} does not exist")
     return None
 
 
@@ -125,7 +121,7 @@ def _check_files(source: Mapping[str, PathLike | Sequence[PathLike]]) -> SplitFi
         files[split] = [Path(path) for path in _as_list(paths)]
         for path in files[split]:
             if not path.is_file():
-                raise FileNotFoundError(f"split {name}: no file {path}")
+                raise FileNotFoundError(f"split {name}: {path} does not exist")
     if not files or not all(files.values()):
         raise ValueError("found a split without files, expected at least one file per split")
     return files

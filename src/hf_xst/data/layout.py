@@ -163,13 +163,7 @@ def cached_dataset(
     """Return the rows of a file as a memory-mapped data set, cached by the file's name and content.
 
     Rows are streamed to the cache, so memory does not grow with the file; a failed build leaves no files.
-
-    Args:
-        path: The file.
-        rows: Reads the file.
-        features: The schema.
-        kind: A subfolder of the cache, one per reader.
-        cache_dir: The cache; defaults to a folder in the cache of `datasets`.
+    Each kind of reader has its own subfolder. The cache defaults to a folder in the cache of `datasets`.
     """
     root = Path(datasets.config.HF_DATASETS_CACHE if cache_dir is None else cache_dir)
     key = f"{_CACHE_VERSION} {Path(path).name} {sha256_of(path)} {features}"

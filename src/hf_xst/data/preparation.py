@@ -173,13 +173,7 @@ def first_rows(dataset: Dataset, count: int) -> Dataset:
 
 
 def read_predictions(path: str, *, structure: bool, labels: Sequence[str] = ()) -> Dataset:
-    """Read a CoNLL-U file of predictions in the prepared layout; heads need not form a tree.
-
-    Args:
-        path: The file.
-        structure: Read heads and relations; heads must be integers.
-        labels: As for `prepare`.
-    """
+    """Read a CoNLL-U file of predictions in the prepared layout; heads may form any graph."""
     sentences = list(read_conllu(path))
     rows, _ = prepare(sentences_to_dataset(sentences), gold=False, labels=labels)
     if not structure:
@@ -252,7 +246,7 @@ def _value_faults(heads: Sequence[str | int | None], deprels: Sequence[str | Non
         if head in (None, "", BLANK):
             faults.append(f"word {word}: HEAD is blank")
         elif not _INTEGER.fullmatch(str(head)):
-            faults.append(f"word {word}: HEAD {head!r} is not an integer from 0")
+            faults.append(f"word {word}: HEAD {head!r} is not a non-negative integer")
         elif int(str(head)) > len(heads):
             faults.append(f"word {word}: HEAD {head} is beyond the {len(heads)} words")
         if deprel in (None, "", BLANK):

@@ -67,16 +67,9 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def paragraph_sentences(paragraph: str, segmenter: Segmenter = segment) -> Iterator[ConlluSentence]:
-    """Segment a paragraph into CoNLL-U sentences.
+    """Segment a paragraph into CoNLL-U sentences; raise ValueError at words that CoNLL-U cannot hold.
 
     The original text becomes a comment and ``SpaceAfter=No``, as far as the segmenter's words occur in it.
-
-    Args:
-        paragraph: Running text.
-        segmenter: The segmentation function.
-
-    Raises:
-        ValueError: A sentence without words, or a word that CoNLL-U cannot hold.
     """
     position: int | None = 0
     for words in segmenter(paragraph):

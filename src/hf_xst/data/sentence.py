@@ -140,10 +140,7 @@ class ConlluSentence:
         return f"{self.leader}{''.join(self.lines)}{self.trailer}"
 
     def with_columns(self, columns: Mapping[str, Sequence[str | int]]) -> ConlluSentence:
-        """Copy the sentence, replacing only the named columns of its words.
-
-        Args:
-            columns: Lower-case column name ("upos", "head", "misc", ...) to one value per word.
+        """Copy the sentence, replacing the named columns ("upos", "head", "misc", ...) of its words.
 
         Raises:
             ValueError: An unknown column, a wrong number of values, or a value that CoNLL-U cannot hold.
@@ -166,9 +163,7 @@ class ConlluSentence:
     ) -> ConlluSentence:
         """Copy the sentence with new columns; names that CoNLL-U lacks become attributes in MISC.
 
-        Args:
-            columns: Name to one value per word; a blank value adds no attribute.
-            drop: Further attributes to remove from MISC.
+        A blank value adds no attribute. Attributes in `drop` are removed.
         """
         for name, values in columns.items():
             self._check_count(name, len(values))
@@ -178,7 +173,7 @@ class ConlluSentence:
         for index, cell in enumerate(map(str, columns.get("misc", self.column("misc")))):
             entries = [e for e in cell.split("|") if e.partition("=")[0] not in {*attributes, *drop}]
             new = [
-                f"{name}={_check_attribute(name, str(values[index]))}"
+                f"{name}={_check_value(name, str(values[index]), end='|')}"
                 for name, values in attributes.items()
                 if values[index] != BLANK
             ]
@@ -188,11 +183,9 @@ class ConlluSentence:
         return self.with_columns({**replaced, "misc": cells})
 
     def with_comments(self, comments: Sequence[str], *, drop: Sequence[str] = ()) -> ConlluSentence:
-        """Copy the sentence with comments appended to the existing ones.
+        """Copy the sentence with comments (``# key = value``) appended to the existing ones.
 
-        Args:
-            comments: Whole lines without their line ends (``# key = value``).
-            drop: Prefixes of existing comments to remove.
+        Existing comments that start with a prefix in `drop` are removed.
         """
         for comment in comments:
             if not comment.startswith("#") or any(mark in comment for mark in "\n\r"):
@@ -246,13 +239,9 @@ def misc_attribute(cell: str | None, name: str) -> str:
     return next((value for key, _, value in pairs if key == name and value), BLANK)
 
 
-def _check_attribute(name: str, value: str) -> str:
-    if "|" in value:
-        raise ValueError(f"found {value!r} for {name}, expected text without |, which ends a value in MISC")
-    return _check_value(name, value)
-
-
-def _check_value(name: str, value: str) -> str:
+def _check_value(name: str, value: str, end: str | None = None) -> str:
+    if end is not None and end in value:
+        raise ValueError(f"found {value!r} for {name}, expected text without {end}, which ends a value")
     if not value or "\t" in value or "\n" in value or "\r" in value:
         raise ValueError(
             f"found {value!r} for {name}, expected text without tabs and line breaks ({BLANK!r} for no value)"

@@ -50,15 +50,9 @@ class TreebankFacts:
 
 
 def treebank_facts(source: str, split: str, data_roots: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Describe the treebanks that a command reads, from their files, for JSON.
+    """Describe each treebank that a command reads by the fields of `TreebankFacts`, from its files.
 
-    Args:
-        source: A treebank in the forms of `hf_xst.data.folders`.
-        split: The split, possibly sliced (`train[:500]`).
-        data_roots: The folders that contain the folders of treebanks.
-
-    Returns:
-        The fields of `TreebankFacts` of each distinct treebank.
+    The arguments are those of the command; `split` may be sliced (`train[:500]`).
     """
     files = treebank_files(source, data_roots=list(data_roots))
     if files is None:
@@ -71,10 +65,7 @@ def treebank_facts(source: str, split: str, data_roots: Sequence[str] = ()) -> l
 def named_treebanks(source: str, split: str, *, has_roots: bool = False) -> list[TreebankFacts]:
     """Describe treebanks by the arguments of a command alone; the files may no longer exist.
 
-    Args:
-        source: As for `treebank_facts`.
-        split: As for `treebank_facts`.
-        has_roots: Whether data roots were given, so that language codes are recognised.
+    Language codes are recognised if the command had data roots.
     """
     code = LANGUAGE_CODE.fullmatch(source)
     if has_roots and code:

@@ -93,10 +93,7 @@ def to_treebank_layout(dataset: Dataset) -> Dataset:
     """Convert one split from any known layout to the treebank layout.
 
     The layout of the old loading script has no IDs: rows without a head are ranges or empty nodes, and are
-    dropped.
-
-    Raises:
-        ValueError: The layout is unknown, or a row contradicts it.
+    dropped. Unknown layouts raise ValueError.
     """
     if dataset.features == TREEBANK_FEATURES:
         return dataset

@@ -70,23 +70,15 @@ class VectorBlock(NamedTuple):
 class VectorStream:
     """The rows of a file in blocks; only the words stay in memory. The first of duplicates is kept.
 
-    Args:
-        path: The file.
-        limit: Maximum number of rows to read.
-        words: Keep only rows of exactly these words.
+    Reads at most `limit` rows and keeps those of exactly the given `words`.
 
     Attributes:
         width: Number of dimensions, once a pass has begun.
-        rows: Rows read by the last pass.
-        duplicates: Rows ignored by the last pass because their word occurred before.
+        rows, duplicates: Rows read, and rows ignored as duplicates, by the last pass.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        limit: int | None = None,
-        words: Collection[str] | None = None,
+        self, path: str | os.PathLike[str], *, limit: int | None = None, words: Collection[str] | None = None
     ) -> None:
         if limit is not None and limit < 0:
             raise ValueError(f"found limit {limit}, expected a number of rows")

@@ -79,11 +79,7 @@ class WordTable:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> WordTable:
-        """Read a table.
-
-        Raises:
-            ValueError: The file is not a word table of this format version.
-        """
+        """Read a table; raise ValueError if the file is not a table of this format version."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
