@@ -594,7 +594,7 @@ ERRORS = [
     ("train-source {one} {vec} --model context_layer=1", "unknown setting 'context_layer'"),
     ("train-source {one} {vec} --model column=xpos --task tagger", "no word has a label in xpos"),
     ("train-source {one} {vec} --trainer warmup=1", "unknown setting 'warmup'"),
-    ("train-source {vec} --treebank {here}/none.conllu", "no file or folder"),
+    ("train-source {vec} --treebank {here}/none.conllu", "none.conllu does not exist"),
     ("build-charts {text} --sources a@b@c", "cannot read the source 'a@b@c'"),
     ("build-charts {text} --sources {here}/one one={here}/two", "two sources are called one"),
     ("build-charts {text} {source} --init-from en", "--init-from en is not a source; expected one of one"),
