@@ -75,9 +75,9 @@ def write_card(
     else:
         metadata = old.merge_metadata(generated, stated)
     languages = metadata.get("language") or []  # possibly edited
-    facts = Facts(records, tuple(languages if isinstance(languages, list) else [str(languages)]))
-    name = Markdown(_NOT_IN_ID.sub("", repository or "USER/NAME"))
-    context = {"title": title, "vocabulary": vocabulary, "repository": name}
+    facts = Facts(records, tuple(map(str, languages if isinstance(languages, list) else [languages])))
+    hub_id = Markdown(_NOT_IN_ID.sub("", repository or "USER/NAME"))
+    context = {"title": title, "vocabulary": vocabulary, "repository": hub_id}
     sections = _render_sections(facts, example, metadata, context)
     pictures = card_pictures(facts, example)
     if keep_old:
@@ -124,7 +124,7 @@ def _render_sections(
 ) -> dict[str, str]:
     """Render all sections of a card with their marks, by name."""
     template = _templates().get_template("charts.md" if facts.records.kind == "charts" else "model.md")
-    text = template.render(_context(facts, example, metadata) | context)
+    text = template.render({**_context(facts, example, metadata), **context})
     text = "\n".join(line.rstrip() for line in text.splitlines())
     return split_sections(_BLANK_LINES.sub("\n\n", _BEFORE_END.sub("\n", text)))
 

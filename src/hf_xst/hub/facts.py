@@ -14,23 +14,11 @@ from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.training.results import ModelOrigin, SourceResults, TransferResults
 
 _SPECIAL_LANGUAGES = {"art": "an artificial language", "multilingual": "several languages"}
-# Options of training that a card lists if they are set, with their titles.
-_SETTINGS = {
-    "seed": "seed",
-    "batch_size": "batch size",
-    "epochs": "maximum number of epochs",
-    "patience": "epochs without improvement before training stops",
-    "plateau": "epochs without improvement before the learning rate is halved",
-    "max_length": "maximum sentence length (added tokens included)",
-    "faulty": "invalid gold trees",
-    "best": "best structures added to the charts",
-    "sigma": "mass that the charts were narrowed to",
-    "soft": "weight of the cross-entropy against the pool",
-    "train_words": "word vectors trained",
-    "encoder_layers": "encoder layers kept",
-    "model": "model configuration",
-    "trainer": "further arguments of the Trainer",
-}
+# Options of training that a card lists if they are set.
+_SETTINGS = (
+    "updates learning_rate l2 seed batch_size epochs patience plateau max_length faulty best sigma soft "
+    "train_words encoder_layers model trainer"
+).split()
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,9 @@ class Facts:
     def language_names(self) -> list[str]:
         """English names of the languages where known, otherwise their codes."""
         names = {code: language.name for code, language in LANGUAGES.items()} | _SPECIAL_LANGUAGES
-        names |= {each.language: each.language_name for each in self.records.treebanks if each.language_name}
+        for each in self.records.treebanks:
+            if each.language and each.language_name:
+                names[each.language] = each.language_name
         return [names.get(code, f"the language {code}") for code in self.languages]
 
     @property
@@ -167,22 +157,16 @@ class Facts:
 
     @property
     def settings(self) -> list[tuple[str, Any]]:
-        """Recorded settings of training, by title."""
+        """Recorded settings of training, by name."""
         records, results = self.records, self.records.results
         if results is None:
             return []
-        options, pull = dict(records.run), None
+        options = records.run | {"updates": results.updates, "learning_rate": records.learning_rate}
         if isinstance(results, TransferResults):  # contains what the preset filled in
-            options |= asdict(results.use)
+            options |= asdict(results.use) | {"l2": results.l2}
             options["batch_size"] = results.batch_size or options.get("batch_size")
-            pull = results.l2
-        settings = [
-            ("updates", results.updates),
-            ("learning rate", records.learning_rate),
-            ("pull to the initial parameters (l2)", pull),
-            *((title, self._without_paths(options.get(name))) for name, title in _SETTINGS.items()),
-        ]
-        return [(title, value) for title, value in settings if value not in (None, "", [])]
+        settings = [(name, self._without_paths(options.get(name))) for name in _SETTINGS]
+        return [(name, value) for name, value in settings if value not in (None, "", [])]
 
     def _without_paths(self, value: Any) -> Any:
         if isinstance(value, list):

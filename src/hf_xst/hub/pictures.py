@@ -57,7 +57,8 @@ INVENTED = Example(
 )
 # Further candidates in the drawing of a chart.
 _OTHER_TAGS = ("PROPN", "NOUN", "SCONJ", "ADJ", "NOUN", "VERB", "PUNCT")
-_OTHER_ARCS = ([(2, "nmod")], [(5, "nmod")], [], [(2, "nmod")], [(6, "ccomp")], [], [])
+_OTHER_ARCS: list[list[tuple[int, str]]]
+_OTHER_ARCS = [[(2, "nmod")], [(5, "nmod")], [], [(2, "nmod")], [(6, "ccomp")], [], []]
 
 
 def read_example(text: str) -> Example:
@@ -74,9 +75,8 @@ def read_example(text: str) -> Example:
         if sentence is None:
             raise ValueError(f"{text} is empty; expected a sentence for the picture of the card")
         columns = {name: sentence.column(name) for name in ("upos", "head", "deprel")}
-        return Example(
-            sentence.words, {key: column for key, column in columns.items() if BLANK not in column}
-        )
+        columns = {name: column for name, column in columns.items() if BLANK not in column}
+        return Example(sentence.words, columns)
     if not text.split():
         raise ValueError("the example is empty; pass words separated by spaces, or a CoNLL-U file")
     return Example(text.split())
@@ -116,9 +116,8 @@ def card_pictures(facts: Facts, example: Example) -> dict[str, str]:
         for scores in facts.records.all_scores()
         for key, value in scores.metrics.items()
     ]
-    return {TREE: _sentence_picture(facts, example)} | (
-        {TABLE: _table_picture("Scores", rows)} if rows else {}
-    )
+    pictures = {TREE: _sentence_picture(facts, example)}
+    return pictures | ({TABLE: _table_picture("Scores", rows)} if rows else {})
 
 
 def _sentence_picture(facts: Facts, example: Example) -> str:

@@ -56,9 +56,8 @@ def push_folder(folder: str | Path, repository: str, options: PushOptions | None
             notes = _select_words(work, options)
         _write_card(work, target)
         contents = Contents.of(work)
-        sentences = (
-            training_sentences(folder, unsearched=options.unsearched) if target.kind == "model" else ()
-        )
+        is_model = target.kind == "model"
+        sentences = training_sentences(folder, unsearched=options.unsearched) if is_model else ()
         secrets = Secrets.collect(folder, target.account, sentences, target.token)
         _check_leaks(contents, secrets)
         if ignored := secrets.sentences.ignored:

@@ -174,14 +174,13 @@ class RunRecords:
     @property
     def dev_treebanks(self) -> Treebanks:
         """Treebanks whose gold was used for development scores."""
-        if isinstance(self.results, SourceResults) and not self._is_held_out:
-            options = {**self.run, "treebank": self.run.get("dev_treebank") or self.run.get("treebank")}
-            return _treebanks(self.results.dev_treebanks, options, str(self.run.get("dev_split", "dev")))
-        return (
-            _treebanks([], self.run, str(self.run.get("split")))
-            if self.kind == "transferred"
-            else self.treebanks
-        )
+        run = self.run
+        if self.kind == "transferred":
+            return _treebanks([], run, str(run.get("split")))
+        if self._is_held_out or not isinstance(self.results, SourceResults):
+            return self.treebanks
+        options = {**run, "treebank": run.get("dev_treebank") or run.get("treebank")}
+        return _treebanks(self.results.dev_treebanks, options, str(run.get("dev_split", "dev")))
 
     def all_scores(self) -> Iterator[Scores]:
         """Yield the development scores of training and the scores of `evaluate`."""
