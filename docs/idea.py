@@ -1,6 +1,6 @@
-"""Draw `docs/idea.svg`, the picture of the idea: `python docs/idea.py`.
+"""Draw `docs/idea.svg`, an overview of the method: `python docs/idea.py`.
 
-Opinions, pool, chart and the number of its trees come from the package itself, for the scores below.
+Distributions, pool, chart and number of trees are computed by the package from the scores below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hf_xst.structures import DependencyTreeCRF
 WORDS = ["Saya", "makan", "nasi", "."]
 SHOWN = 2  # the word whose heads are shown
 SIGMA = 0.95
-# A line for each word: the score of root and of each word as its head. Trees have no labels here.
+# One row per word: scores of the root and of each word as its head. Trees are unlabelled here.
 SOURCES = {
     "English": [[1, 0, 4, 0, 0], [4, 0, 0, 1, 0], [0, 0, 4, 0, 0], [0, 0, 4, 1, 0]],
     "German": [[1, 0, 4, 2, 0], [3, 0, 0, 2, 0], [2, 0, 2.5, 0, 0], [0, 0, 4, 2, 0]],
@@ -32,20 +32,20 @@ WIDTH, HEIGHT = 1090, 320
 SMALL = 12.0
 
 
-def bars(shares: Tensor, x: float, y: float, tall: float, kept: Tensor | None = None) -> list[str]:
-    """Draw a distribution over heads; what is left out of the chart is an outline.
+def bars(probabilities: Tensor, x: float, y: float, tall: float, kept: Tensor | None = None) -> list[str]:
+    """Draw a distribution over heads, with outlines for heads that the chart excludes.
 
     Args:
-        shares: (N + 1,) probabilities of root and words.
-        x: left end.
-        y: base line.
-        tall: height of probability 1.
-        kept: bool (N + 1,); all of it without.
+        probabilities: (N + 1,) of root and words.
+        x: Left end.
+        y: Baseline.
+        tall: Height of probability 1.
+        kept: Bool (N + 1,), the heads in the chart; all if omitted.
     """
     heads = [place for place in range(len(WORDS) + 1) if place != SHOWN + 1]
     parts = []
     for column, head in enumerate(heads):
-        left, height = x + 34 * column + 5, max(1.5, tall * float(shares[head]))
+        left, height = x + 34 * column + 5, max(1.5, tall * float(probabilities[head]))
         inside = kept is None or bool(kept[head])
         colour = BLUE if kept is None else ORANGE
         fill = {"fill": colour} if inside else {"fill": "none", "stroke": colour, "stroke_dasharray": "3 2"}
@@ -55,19 +55,19 @@ def bars(shares: Tensor, x: float, y: float, tall: float, kept: Tensor | None = 
 
 
 def bar_names(x: float, y: float) -> list[str]:
-    """Name the heads below bars."""
+    """Draw the names of the heads below bars."""
     names = ["root", *(word for place, word in enumerate(WORDS) if place != SHOWN)]
     return [text(name, x + 34 * place + 17, y, 10.5) for place, name in enumerate(names)]
 
 
 def arrow(x: float, y: float, end_x: float, end_y: float) -> str:
-    """Draw an arrow from one point to another, its head level."""
+    """Draw an arrow between two points, with a horizontal head."""
     path = f"M{x} {y}L{end_x} {end_y}M{end_x - 7} {end_y - 5}l7 5l-7 5"
     return element("path", d=path, stroke="currentColor", fill="none", stroke_width=1.4, stroke_opacity=0.7)
 
 
 def box(words: str, x: float, y: float, width: float, height: float, *more: str) -> list[str]:
-    """Draw a box with lines of text, its left end at x and its middle at y."""
+    """Draw a box with lines of text; x is its left end, y its centre."""
     lines = [words, *more]
     first = y + 5 - 10 * (len(lines) - 1)
     frame = {"stroke": "currentColor", "fill": "none", "stroke_width": 1.4}
@@ -83,13 +83,13 @@ def draw() -> str:
     full = {name: torch.zeros(1, 5, 5, 1, dtype=torch.float64) for name in scores}
     for name, of_source in scores.items():
         full[name][0, :, 1:, 0] = of_source
-    opinions = [DependencyTreeCRF(each) for each in full.values()]
-    log_marginals = stacked_log_marginals(opinions)
+    distributions = [DependencyTreeCRF(each) for each in full.values()]
+    log_marginals = stacked_log_marginals(distributions)
     pooled = log_opinion_pool(log_marginals).exp()[0, SHOWN]
-    chart = pooled_chart(opinions, SIGMA)
-    inside = opinions[0].restricted_to(opinions[0].part_view(chart)).log_count()
+    chart = pooled_chart(distributions, SIGMA)
+    inside = distributions[0].restricted_to(distributions[0].part_view(chart)).log_count()
     allowed = [[(int(head), "") for head in torch.nonzero(group)[:, 0]] for group in chart[0]]
-    counts = f"{count_text(float(inside), '')}of {count_text(float(opinions[0].log_count()), 'trees')}"
+    counts = f"{count_text(float(inside), '')}of {count_text(float(distributions[0].log_count()), 'trees')}"
     trees = arc_diagram(WORDS, chart_arcs(allowed), captions=[counts], title="the chart", kind="chart")
     return _assembled(log_marginals.exp()[:, 0, SHOWN], pooled, chart[0, SHOWN], trees)
 
@@ -112,13 +112,13 @@ def _assembled(marginals: Tensor, pooled: Tensor, kept: Tensor, trees: str) -> s
     parts += bar_names(447, ROWS[1] + 46)
     parts += [arrow(596, MIDDLE, 630, MIDDLE), arrow(858, MIDDLE, 880, MIDDLE)]
     parts += [trees.replace("<svg ", '<svg x="635" y="58" ', 1)]
-    parts += box("trained to put its", 885, MIDDLE, 180, 80, "probability into", "the charts")
+    parts += box("trained to maximise", 885, MIDDLE, 180, 80, "the probability", "of the charts")
     captions = {
-        80: ("trained by anybody;", "their data stays there"),
-        270: ("exact probabilities over all trees", "of an unlabelled sentence"),
-        515: ("their geometric mean; kept are the", f"fewest heads that reach σ = {SIGMA}"),
-        735: ("these arcs for every word, with", "those of each source's best tree"),
-        975: ("its language has no labels;", "loss: −log p(chart), exact"),
+        80: ("trained by anyone;", "their data stays private"),
+        270: ("exact marginal probabilities", "for an unlabelled sentence"),
+        515: ("geometric mean; the fewest heads", f"that reach σ = {SIGMA} are kept"),
+        735: ("the kept arcs of all words, and", "each source's best tree"),
+        975: ("no labels in its language;", "loss: −log p(chart), exact"),
     }
     for x, lines in captions.items():
         parts += [text(line, x, HEIGHT - 40 + 17 * place, SMALL) for place, line in enumerate(lines)]
@@ -129,8 +129,8 @@ def _assembled(marginals: Tensor, pooled: Tensor, kept: Tensor, trees: str) -> s
             parts,
             title="From source models to a model of the new language",
             description="Three source models read an unlabelled sentence. Their probabilities for the "
-            "head of each word are pooled. The likeliest heads make a chart of allowed trees. A model of the "
-            "new language is trained to put its probability into such charts.",
+            "head of each word are pooled. The most probable heads make a chart of trees. A model for "
+            "the new language is trained to maximise the probability of such charts.",
             kind="idea",
         )
     )

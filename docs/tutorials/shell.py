@@ -1,4 +1,4 @@
-"""What the tutorials share: they run commands as a shell would, and show them."""
+"""Helpers of the tutorials: run commands as a shell does, and show them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import hf_xst_cli
 
 
 def run(command: str) -> None:
-    """Show a command and run it in this process; where it fails, the tutorial ends.
+    """Show an `hf-xst` command and run it in this process; stop the tutorial if it fails.
 
     Args:
-        command: what stands behind `hf-xst` in a shell.
+        command: The words after `hf-xst`.
     """
     sys.stderr.write(f"\n$ hf-xst {' '.join(command.split())}\n")
     if hf_xst_cli.main(shlex.split(command)):
@@ -24,23 +24,25 @@ def run(command: str) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the reader something between two commands."""
+    """Print a message between two commands."""
     sys.stderr.write(f"\n{text}\n")
 
 
 def tutorial(main: Callable[[int], object], about: str | None, folder: str, sentences: int) -> None:
-    """Run a tutorial in the folder and with the number of sentences that the command line names.
+    """Run a tutorial in the folder and with the number of sentences from the command line.
 
     Args:
-        main: the tutorial; it takes the number of sentences, and works in the current folder.
-        about: what `--help` tells.
-        folder: where it works by default.
-        sentences: of each treebank, by default.
+        main: The tutorial, a function of the number of sentences that works in the current folder.
+        about: Text of `--help`.
+        folder: Default folder.
+        sentences: Default number of sentences.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(folder), help="where all is written")
-    parser.add_argument("sentences", nargs="?", type=int, default=sentences, help="of each treebank")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    with chdir(given.folder):
-        main(given.sentences)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(folder), help="output folder")
+    parser.add_argument(
+        "sentences", nargs="?", type=int, default=sentences, help="sentences in each treebank"
+    )
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with chdir(options.folder):
+        main(options.sentences)
