@@ -1,7 +1,7 @@
-"""Named entities for a language that has no labels: invented text, the commands, and what they reach.
+"""Recognise named entities in a language without labels, on invented text.
 
-`python docs/named_entities.py FOLDER` writes the data of `docs/named_entities.md` into a folder and runs its
-commands there, which takes about a minute on two cores.
+`python docs/named_entities.py FOLDER` writes the data of `docs/named_entities.md` into a folder and runs the
+commands of that page there, in about a minute on two cores.
 """
 
 from __future__ import annotations
@@ -24,23 +24,18 @@ from hf_xst.files import write_text
 
 SECOND_NAME, NAMED_PERSON, NAMED_PLACE = 0.5, 0.4, 0.8
 PARTS = {"train": (600, 1), "dev": (150, 2), "test": (500, 3)}
-"""Sentences of each part of a treebank, and their seed."""
+"""Number of sentences and seed of each split."""
 SIZES = ["context_layers=1", "attention_heads=4", "key_size=16", "feed_forward_size=64"]
 ENTITIES = ["--model", "column=ner_tags", "scheme=bio", *SIZES]
 TRAINING = ["--task", "tagger", "--epochs", "12", "--batch-size", "16", "--learning-rate", "0.004"]
 
 
 def entity_rows(settings: LanguageSettings, sentences: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Give sentences of an invented language with the names of persons and places labelled in BIO.
+    """Yield sentences of an invented language with names of persons and places in BIO labels.
 
-    Persons have one name or two. A place's name stands beside the word for what it is, before it where
-    possessors stand before their noun (Doom Mountain), else behind it (Mount Doom): whether a name begins a
-    person or a place is told by its neighbours alone.
-
-    Args:
-        settings: the language.
-        sentences: how many.
-        seed: which ones.
+    Persons have one name or two. The name of a place precedes the common noun in languages where possessors
+    precede their noun (Doom Mountain), and follows it in others (Mount Doom): only the neighbours of a name
+    show whether it begins a person or a place.
     """
     draw = random.Random(seed)
     lexicon, speech = Lexicon(settings), world(settings.world)
@@ -53,27 +48,27 @@ def entity_rows(settings: LanguageSettings, sentences: int, seed: int) -> Iterat
             chance = draw.random()
             if tag == "PROPN" or ("noun.animate" in kinds and tag == "NOUN" and chance < NAMED_PERSON):
                 first = word if tag == "PROPN" else draw.choice(names)
-                found = [first, draw.choice(names)] if draw.random() < SECOND_NAME else [first]
+                span = [first, draw.choice(names)] if draw.random() < SECOND_NAME else [first]
                 kind = "PER"
             elif "noun.place" in kinds and tag == "NOUN" and chance < NAMED_PLACE:
                 name = draw.choice(names)
-                found, kind = [name, word] if settings.genitive_first else [word, name], "LOC"
+                span, kind = [name, word] if settings.genitive_first else [word, name], "LOC"
             else:
-                found, kind = [word], ""
-            words += found
-            labels += [f"{'I' if place else 'B'}-{kind}" if kind else "O" for place in range(len(found))]
+                span, kind = [word], ""
+            words += span
+            labels += [f"{'I' if index else 'B'}-{kind}" if kind else "O" for index in range(len(span))]
         yield {"sent_id": row["sent_id"], "words": words, "ner_tags": labels}
 
 
 def write_language(
     folder: Path, settings: LanguageSettings, parts: Mapping[str, tuple[int, int]] = PARTS
 ) -> None:
-    """Write a language's treebank as JSON lines, and its vectors.
+    """Write a language's treebank as JSON lines, and its word vectors.
 
     Args:
-        folder: where to.
-        settings: the language.
-        parts: by name of the part how many sentences, and their seed.
+        folder: Output folder.
+        settings: The language.
+        parts: Number of sentences and seed of each split.
     """
     for part, (sentences, seed) in parts.items():
         lines = (json.dumps(row, ensure_ascii=False) for row in entity_rows(settings, sentences, seed))
@@ -82,7 +77,7 @@ def write_language(
 
 
 def commands() -> Iterator[list[str]]:
-    """Give the commands, from the labelled languages to predictions in the one without labels."""
+    """Yield the commands, from training sources to predictions in the language without labels."""
     sources, target = [settings.name for settings in source_languages()], target_language().name
     for name in sources:
         treebank = f"train={name}-train.jsonl,dev={name}-dev.jsonl"
@@ -94,7 +89,7 @@ def commands() -> Iterator[list[str]]:
     tested = ["--treebank", f"test={target}-test.jsonl", "--vectors", f"aligned.{target}.vec"]
     yield ["build-charts", *pooled, "--text", f"{target}-train.jsonl", "--output", "charts"]
     yield [
-        *("transfer", "--charts", "charts", "--start", f"models/{sources[0]}"),
+        *("transfer", "--charts", "charts", "--init-from", f"models/{sources[0]}"),
         *("--vectors", f"aligned.{target}.vec", "--output", "models/mine", "--epochs", "10"),
         *("--batch-size", "16", "--learning-rate", "0.002"),
     ]
@@ -109,10 +104,10 @@ def commands() -> Iterator[list[str]]:
 
 def main(folder: str) -> int:
     """Write the data into a folder and run all commands there."""
-    place = Path(folder)
+    path = Path(folder)
     for settings in (*source_languages(), target_language()):
-        write_language(place, settings)
-    os.chdir(place)
+        write_language(path, settings)
+    os.chdir(path)
     for words in commands():
         console.print(f"$ hf-xst {shlex.join(words)}")
         code = hf_xst_cli.main(words)

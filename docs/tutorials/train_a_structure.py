@@ -102,10 +102,10 @@ def main(sentences: int) -> None:
     text = f"--text {TARGET}-train.conllu --max-length 60 --keep-log-probs true"
     run(f"build-charts --sources {models} {text} {vectors} --output charts")
     model = load_model(f"models/{SOURCES[0]}", vectors=read_vectors(f"demo.{TARGET}.vec"))  # the start
-    charts, provenance = load_charts("charts")
+    charts, info = load_charts("charts")
     settings = TrainingArguments("trainer", **loop | {"learning_rate": 3e-4})
     use = ChartUse(soft=0.5)  # half of the loss is the cross-entropy against the pool itself
-    ChartTrainer(model, settings, charts, provenance["names"], l2=1e-3, use=use).train()
+    ChartTrainer(model, settings, charts, info.names, l2=1e-3, use=use).train()
     model.save_pretrained("models/mine")
     gold = f"--treebank test={TARGET}-test.conllu {vectors}"
     for name in (SOURCES[0], "mine"):
