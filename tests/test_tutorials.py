@@ -53,16 +53,6 @@ def test_from_running_text_to_trees(tutorial, tmp_path):
         assert (tmp_path / name).read_text(encoding="utf-8").lstrip().startswith("<svg")
 
 
-@pytest.mark.slow
-def test_a_study_and_its_report(tutorial, tmp_path):
-    tutorial("reproduce_a_study").main(24)
-    assert "narrow" in (tmp_path / "report" / "README.md").read_text(encoding="utf-8")
-    # The second study shares the folder, and its report has its own cells alone.
-    cells = json.loads((tmp_path / "report-seeds" / "results.json").read_text(encoding="utf-8"))["cells"]
-    seeds = {tuple(name.split("/")[-2:]) for name in cells if "/transferred/" in name}
-    assert seeds == {(method, seed) for method in ("union", "pool") for seed in ("42", "43", "44")}
-
-
 def readme_blocks(language: str) -> list[str]:
     """Return the README's blocks below its first screen."""
     page = (

@@ -23,10 +23,10 @@ from hf_xst.commands.presets import length_limits
 from hf_xst.commands.sentences import annotate, gold_rows, split_of
 from hf_xst.commands.training import key_values
 from hf_xst.commands.vote import combine
-from hf_xst.data import WordVectors, first, prepare, read_vectors
+from hf_xst.data import WordVectors, first_rows, prepare, read_vectors
 from hf_xst.files import write_text
 from hf_xst.metrics import score
-from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint, has_frozen_encoder
+from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.running import in_batches, predict_rows
@@ -78,7 +78,7 @@ def rank(
     """Return the selected sources, their agreement weights and the measures of all, as for charts."""
     treebank, split = arguments.text
     text, _ = prepare(split_of(treebank, split, []), gold=False, **length_limits(next(iter(models.values()))))
-    text = first(annotate(text, arguments.tagger, vectors), SELECTION_SENTENCES)
+    text = first_rows(annotate(text, arguments.tagger, vectors), SELECTION_SENTENCES)
     measures = measure_sources(SourcePool(models), text)
     order = rank_sources(measures)[: arguments.select]
     selected = {name: model for name, model in models.items() if name in order}
@@ -135,7 +135,7 @@ def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[
     for name, model in models.items():
         if not isinstance(model.encoder.words, PretrainedWords):
             continue
-        key = encoder_fingerprint(model) if has_frozen_encoder(model) else name
+        key = encoder_fingerprint(model) or name
         if key not in caches:
             cache = CachedEmbeddings.compute(model, rows["words"], Path(folder) if folder else None)
             if cache is None:

@@ -1,0 +1,133 @@
+"""Read and validate configurations of studies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from configuration import COMMANDS, command_options, read_config, read_study
+
+from hf_xst.commands import options
+
+STUDIES = sorted((Path(__file__).parents[2] / "scripts" / "study").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_every_study_of_the_repository_is_valid(path):
+    study = read_study(path)
+    assert study.name == path.stem
+    assert study.output == f"runs/study/{path.stem}"
+    assert study.methods
+
+
+def test_a_study_has_the_methods_of_the_paper_unless_it_drops_them(write):
+    study = read_study(write())
+    assert list(study.methods) == ["pptx", "paper-pool"]
+    assert study.charts["union"].rule == "union"
+    without = {"paper_methods": False, "methods": {"mine": {"charts": "pool", "seeds": [7]}}}
+    assert list(read_study(write(without)).methods) == ["mine"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_are_read_from_the_data_classes_of_the_commands(command):
+    kind, derived = COMMANDS[command]
+    names = [each.name for each in fields(vars(options)[kind])]
+    assert sorted(command_options(kind)) == sorted(names)
+    assert set(derived.split()) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": {}}, "unknown name source; did you mean sources"),
+        ({"sources": {"fr": {"split": "train"}}}, "sources: fr: missing train"),
+        ({"sources": {"fr": "fr.conllu"}}, "sources: fr: found 'fr.conllu'; expected settings"),
+        ({"sources": {"en": {"init_from": "de"}}}, "init_from is a cycle: en -> de -> en"),
+        ({"sources": {"de": {"init_from": "fr"}}}, "sources: de: init_from: unknown name fr"),
+        ({"sources": {"de": {"train_source": {"task": "parser"}}}}, "task is set by the study"),
+        ({"sources": {"de": {"train_source": {"max_step": 5}}}}, "max_step; did you mean max_steps"),
+        ({"targets": {"fo": {"test_file": "x"}}}, "targets: fo: unknown name test_file"),
+        ({"targets": {"fo": {"dev": None}}}, "targets: fo: missing dev, from which labelled"),
+        ({"encoders": {"frozen": {"vectors": "v.{code}"}}}, "frozen: expected either vectors or encoder"),
+        ({"encoders": {"vectors": {"vectors": "v.vec"}}}, "found v.vec; expected a file name with {code}"),
+        ({"encoders": {"frozen": {"tagger": {"train": {}}}}}, "encoders: frozen: tagger: unknown name train"),
+        ({"tasks": {"ner": {}}}, "tasks: unknown name ner; expected one of tagger, parser"),
+        ({"tasks": {"parser": {"transfer": {"epoch": 5}}}}, "tasks: parser: transfer: unknown name epoch"),
+        ({"init_from": "nl"}, "init_from: unknown name nl"),
+        ({"rules": ["majority"]}, "rules: unknown name majority"),
+        ({"rules": "vote"}, "rules: found 'vote'; expected Sequence"),
+        ({"rules": ["pool-grouped"], "labelled": 0}, "pool-grouped requires labelled sentences"),
+        ({"seeds": []}, "seeds: found an empty list"),
+        ({"labelled": "many"}, "labelled: found 'many'; expected int"),
+        ({"select": 2}, "select and labelled exclude each other"),
+        ({"upos": "mix"}, "upos: unknown name mix"),
+        ({"charts": {"x": {"rule": "union!"}}}, "charts: x: rule: unknown name union!; did you mean union"),
+        ({"charts": {"x": {"weights": "lerned"}}}, "did you mean learned"),
+        ({"charts": {"x": {"sources": ["fr"]}}}, "charts: x: sources: unknown name fr"),
+        ({"charts": {"x": {"add": ["mine"]}}}, "charts: x: add: unknown name mine"),
+        ({"charts": {"x": {"build_charts": {"rule": "pool"}}}}, "build_charts: rule is set by the study"),
+        ({"methods": {"x": {}}}, "methods: x: missing charts"),
+        ({"methods": {"x": {"charts": "wide"}}}, "methods: x: charts: unknown name wide"),
+        ({"methods": {"x": {"charts": "pool", "init_from": "mean"}}}, "expected one of average, scratch"),
+        ({"methods": {"x": {"charts": "pool", "targets": ["sv"]}}}, "targets: unknown name sv"),
+        ({"methods": {"x": {"charts": "pool", "transfer": {"sigm": 1}}}}, "did you mean sigma"),
+    ],
+)
+def test_errors_name_the_entry(write, changes, message):
+    path = write(changes)
+    with pytest.raises(ValueError, match=message.replace("{", r"\{").replace("(", r"\(")):
+        read_study(path)
+
+
+def test_a_file_may_contain_only_the_difference_to_another(write, tmp_path):
+    write()
+    changes = """
+    base: small.yaml
+    without: [labelled]
+    sources: {de: {init_from: null, split: 'train[:9]'}, joined: null}
+    targets: [fo]
+    """
+    (tmp_path / "other.yaml").write_text(changes)
+    study = read_study(tmp_path / "other.yaml")
+    assert (study.name, study.labelled, list(study.targets), list(study.sources)) == (
+        "other",
+        0,
+        ["fo"],
+        ["en", "de"],
+    )
+    assert (study.sources["de"].init_from, study.sources["de"].split) == (None, "train[:9]")
+    for text, message in [
+        ("base: small.yaml\nwithout: [labeled]", "without: unknown name labeled; did you mean labelled"),
+        ("base: small.yaml\ntargets: [sv]", "targets: unknown name sv"),
+        ("base: small.yaml\ntargets: {sv: null}", "targets: unknown name sv"),
+        ("base: more.yaml", "base is a cycle: more.yaml -> more.yaml"),
+        ("base: none.yaml", "none.yaml does not exist"),
+        ("sources: [", "invalid YAML"),
+        ("- en", "expected entries such as sources"),
+    ]:
+        (tmp_path / "more.yaml").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_study(tmp_path / "more.yaml")
+
+
+def test_language_codes_stay_text(tmp_path):
+    (tmp_path / "a.yaml").write_text("no: {on: off, yes: true, n: 1, rate: 1.0e-4}")
+    assert read_config(tmp_path / "a.yaml") == {"no": {"on": "off", "yes": True, "n": 1, "rate": 1e-4}}
+
+
+def test_trials_of_a_search_are_drawn_log_uniformly_from_their_number(write):
+    ranges = {"learning_rate": [1e-6, 1e-3], "l2": [1e-4, 10.0]}
+    search = {"charts": "pool", "trials": 200, "search": ranges, "transfer": {"max_steps": 3}}
+    methods = read_study(write({"methods": {"pool-search": search}, "paper_methods": False})).methods
+    assert list(methods)[:2] == ["pool-search:trial=1", "pool-search:trial=2"]
+    assert len(methods) == 200
+    assert methods == read_study(write({"methods": {"pool-search": search}, "paper_methods": False})).methods
+    assert all(method.transfer["max_steps"] == 3 for method in methods.values())
+    for option, (low, high) in ranges.items():
+        logs = [math.log10(method.transfer[option]) for method in methods.values()]
+        assert math.log10(low) <= min(logs)
+        assert max(logs) <= math.log10(high)
+        middle = (math.log10(low) + math.log10(high)) / 2
+        assert 70 < sum(each < middle for each in logs) < 130

@@ -1,0 +1,82 @@
+"""Combine sources by the rules that only studies use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from ensembles import by_group, true_labels
+from grouped_weights import GroupedWeights
+from truth import infer_truth
+
+from helpers.small_models import MARKS, gold, model_of, unlabelled
+from hf_xst.charts import log_opinion_pool, stacked_log_marginals
+from hf_xst.charts.chart import FLOOR
+from hf_xst.commands.vote import combine
+from hf_xst.models.running import predict_rows
+from hf_xst.sources.pool import SourcePool, joint_names
+
+ROWS = unlabelled(gold((3, 5, 1, 4, 2, 6)))
+
+
+def pool_of(kind: str, count: int = 3) -> SourcePool:
+    models = {f"source{seed}": model_of(kind, seed) for seed in range(count)}
+    return SourcePool(models, joint_names(list(models.values())))
+
+
+@pytest.mark.parametrize("kind", ["groups", "tagger", "parser"])
+def test_pools_with_weights_by_group_are_decoded(kind):
+    pool = pool_of(kind)
+    weights = GroupedWeights(np.array([[0.5, 0.3, 0.0], [0.0, 1.0, -0.5], [-1.0, 0.0, 0.7]]))
+    predictions = by_group(pool, ROWS, weights.by_name(pool.source_names))
+    for row, predicted in zip(ROWS, predictions, strict=True):
+        distributions = pool.distributions([row])
+        marginals, first = stacked_log_marginals(distributions), distributions[0]
+        pooled = log_opinion_pool(marginals, weights.weights(marginals), FLOOR, valid=first.valid)
+        best = first.with_scores(first.part_view(pooled)).best()
+        lengths = torch.tensor([len(row["words"])])
+        assert [predicted] == pool.sources[0].model.decode(best, lengths, pool.names)
+
+
+@pytest.mark.parametrize("kind", ["groups", "tagger"])
+def test_truth_is_inferred_over_the_words_of_all_sentences(kind):
+    pool = pool_of(kind)
+    (column,) = pool.sources[0].model.columns
+    answers = [list(predict_rows(source.model, ROWS)) for source in pool.sources]
+    flat = [[label for columns in rows for label in columns[column]] for rows in answers]
+    names = sorted({label for labels in flat for label in labels})
+    predictions = torch.tensor([[names.index(label) for label in labels] for labels in flat])
+    expected = [names[index] for index in infer_truth(predictions, len(names)).argmax(1).tolist()]
+    inferred = true_labels(pool, ROWS)
+    assert [len(columns[column]) for columns in inferred] == [len(row["words"]) for row in ROWS]
+    assert [label for columns in inferred for label in columns[column]] == expected
+
+
+def test_truth_inference_outvotes_sources_that_err_alike():
+    """Two sources know the marks, three confuse one mark with another: the vote is wrong."""
+    rows = gold((6,) * 40)
+
+    def trained(rename: dict[str, str], seed: int) -> torch.nn.Module:
+        model = model_of("groups", seed)
+        taught = [{**row, "mark": [rename.get(mark, mark) for mark in row["mark"]]} for row in rows]
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+        for _ in range(40):
+            loss = model(**model.featurise(taught), labels=model.encode_gold(taught)).loss
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return model
+
+    wrong = {MARKS[0]: MARKS[1]}
+    models = {f"s{seed}": trained({} if seed < 2 else wrong, seed) for seed in range(5)}
+    pool = SourcePool(models, MARKS)
+
+    def accuracy(predictions: list[dict[str, list[str]]]) -> float:
+        pairs = [
+            (mark, predicted_mark)
+            for row, predicted in zip(rows, predictions, strict=True)
+            for mark, predicted_mark in zip(row["mark"], predicted["mark"], strict=True)
+        ]
+        return sum(mark == predicted for mark, predicted in pairs) / len(pairs)
+
+    assert accuracy(true_labels(pool, rows)) > accuracy(combine(pool, rows, "majority")) + 0.2
