@@ -62,7 +62,7 @@ def label_column(dataset: Dataset, name: str) -> LabelColumn:
     feature = features[name].feature if isinstance(features[name], List) else None
     if isinstance(feature, ClassLabel):
         return LabelColumn(name, name, tuple(feature.names))
-    if feature != Value("string"):
+    if feature not in (Value("string"), Value("null")):
         raise ValueError(
             f"found {features[name]} in the column {name}, expected a list of strings or class labels; "
             f"name the values of integers with dataset.cast_column({name!r}, List(ClassLabel(names=[...])))"

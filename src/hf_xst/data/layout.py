@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ UPOS_TAGS = (
     "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET",
     "CCONJ", "PROPN", "PRON", "X", "_", "ADV", "INTJ", "VERB", "AUX",
 )  # fmt: skip
-SENT_ID_MARKER, TEXT_MARKER = "__SENT_ID__", "__TEXT__"
+COMMENT_MARKERS = {"sent_id": "__SENT_ID__", "text": "__TEXT__"}
 STRINGS = List(Value("string"))
 TREEBANK_FEATURES = Features(
     {
@@ -177,19 +177,6 @@ def cached_dataset(
     return Dataset.from_file(str(cached))
 
 
-def tag_names(dataset: Dataset) -> list[str] | None:
-    """Return the class names of column ``upos``, or None if its tags are strings."""
-    feature = dataset.features["upos"].feature
-    return list(feature.names) if isinstance(feature, ClassLabel) else None
-
-
-def tag_name(tag: int | str | None, names: Sequence[str] | None) -> str:
-    """Return the name of a tag (a name, or an index into `names`), blank if it is None or negative."""
-    if tag is None or (isinstance(tag, int) and tag < 0):
-        return BLANK
-    return names[tag] if names is not None and isinstance(tag, int) else str(tag)
-
-
 def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the SHA-256 of the content of all rows."""
     digest = hashlib.sha256()
@@ -204,22 +191,20 @@ def _null(value: str) -> str | None:
 
 def _comments(sentence: ConlluSentence) -> list[str]:
     comments, values = [], {"sent_id": sentence.sent_id, "text": sentence.text}
-    markers = {"sent_id": SENT_ID_MARKER, "text": TEXT_MARKER}
     for line in sentence.comments:
         body = line.removeprefix("# ")
         key = body.partition(" = ")[0]
         if values.get(key) is not None and line == f"# {key} = {values[key]}":
-            comments.append(markers[key])
+            comments.append(COMMENT_MARKERS[key])
             del values[key]
-        elif line.startswith("# ") and body and not body.startswith("#") and body not in markers.values():
-            comments.append(body)
         else:
-            comments.append(line)
+            is_plain = line.startswith("# ") and body and not body.startswith("#")
+            comments.append(body if is_plain and body not in COMMENT_MARKERS.values() else line)
     return comments
 
 
 def _comment_lines(row: Row) -> Iterator[str]:
-    markers = {SENT_ID_MARKER: f"sent_id = {row['sent_id']}", TEXT_MARKER: f"text = {row['text']}"}
+    markers = {marker: f"{key} = {row[key]}" for key, marker in COMMENT_MARKERS.items()}
     for comment in row["comments"]:
         yield f"{comment}\n" if comment.startswith("#") else f"# {markers.get(comment, comment)}\n"
 

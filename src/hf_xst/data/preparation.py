@@ -21,7 +21,7 @@ from datasets import Dataset, Features, List, Value
 
 from hf_xst.data.conllu import read_conllu
 from hf_xst.data.labels import LabelColumn, label_column
-from hf_xst.data.layout import STRINGS, map_rows, sentences_to_dataset, tag_name, tag_names
+from hf_xst.data.layout import STRINGS, map_rows, sentences_to_dataset
 from hf_xst.data.sentence import BLANK
 
 _VERSION = 1  # part of the fingerprint of cached results
@@ -124,7 +124,7 @@ def prepare(
         with_indices=True,
         fn_kwargs={
             "words_column": words,
-            "tags": tag_names(dataset) if "upos" in standard else None,
+            "upos": label_column(dataset, "upos") if "upos" in standard else None,
             "gold": gold,
             "labels": label_columns,
             "max_words": None if max_length is None else max_length - added_tokens,
@@ -190,8 +190,7 @@ def gold_faults(
     heads: Sequence[str | int | None], deprels: Sequence[str | None], *, single_root: bool = True
 ) -> list[str]:
     """List the faults of a gold tree, given HEAD (text or integer) and DEPREL of each word."""
-    faults = _value_faults(heads, deprels)
-    return faults or _tree_faults([int(head) for head in heads if head is not None], single_root)
+    return _value_faults(heads, deprels) or _tree_faults([int(str(head)) for head in heads], single_root)
 
 
 def _prepare_row(
@@ -199,7 +198,7 @@ def _prepare_row(
     index: int,
     *,
     words_column: str,
-    tags: list[str] | None,
+    upos: LabelColumn | None,
     gold: bool,
     labels: Sequence[LabelColumn],
     max_words: int | None,
@@ -208,16 +207,16 @@ def _prepare_row(
     version: int,
 ) -> dict[str, Any]:
     words = row[words_column] or []
-    upos = (row["upos"] or []) if "upos" in row else [None] * len(words)
+    tags = [BLANK] * len(words) if upos is None else upos.labels(row)
     result: dict[str, Any] = {
         "sent_id": row.get("sent_id") or f"sentence:{index + 1}",
         "words": words,
-        "upos": [tag_name(tag, tags) for tag in upos],
+        "upos": tags,
         _TOO_LONG: max_words is not None and len(words) > max_words,
     }
     faults = [] if words else ["no words"]
-    if len(upos) != len(words):
-        faults.append(f"{len(upos)} upos for {len(words)} words")
+    if len(tags) != len(words):
+        faults.append(f"{len(tags)} upos for {len(words)} words")
     if gold:
         heads, deprels = row["head"] or [], row["deprel"] or []
         faults += gold_faults(heads, deprels, single_root=single_root)

@@ -18,10 +18,10 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from hf_xst.data.conllu import read_conllu
 from hf_xst.data.folders import PathLike, TreebankSource, canonical_split, ordered, treebank_files
+from hf_xst.data.labels import LabelColumn, label_column
 from hf_xst.data.layout import (
-    SENT_ID_MARKER,
+    COMMENT_MARKERS,
     STRINGS,
-    TEXT_MARKER,
     TREEBANK_FEATURES,
     UPOS_INDEX,
     UPOS_TAGS,
@@ -29,8 +29,6 @@ from hf_xst.data.layout import (
     cached_dataset,
     map_rows,
     sentence_to_row,
-    tag_name,
-    tag_names,
 )
 from hf_xst.data.sentence import BLANK
 from hf_xst.data.text import read_labelled_jsonl
@@ -103,7 +101,7 @@ def to_treebank_layout(dataset: Dataset) -> Dataset:
             f"found the columns {', '.join(dataset.features)}, expected the Universal Dependencies layout: "
             f"{', '.join(missing)} missing; download CoNLL-U files of a repository and pass them as files"
         )
-    options = {"tags": tag_names(dataset), "legacy": _LEGACY_COLUMN in dataset.features}
+    options = {"upos": label_column(dataset, "upos"), "legacy": _LEGACY_COLUMN in dataset.features}
     return map_rows(dataset, _canonical_row, TREEBANK_FEATURES, fn_kwargs=options)
 
 
@@ -151,23 +149,22 @@ def _selected(available: Mapping[str, object], splits: Sequence[str] | None) -> 
     return selected
 
 
-def _canonical_row(row: Row, tags: list[str] | None, legacy: bool) -> Row:
+def _canonical_row(row: Row, upos: LabelColumn, legacy: bool) -> Row:
     if legacy:
         row = _legacy_words(row)
     name, count = f"sentence {row.get('sent_id')}", len(row["tokens"])
-    upos = [tag_name(tag, tags) for tag in row["upos"]]
-    if unknown := sorted(set(upos) - set(UPOS_INDEX)):
+    tags = upos.labels(row)
+    if unknown := sorted(set(tags) - set(UPOS_INDEX)):
         raise ValueError(f"{name}: found UPOS {unknown[0]!r}, expected one of {' '.join(sorted(UPOS_TAGS))}")
     comments = row.get("comments")
     if comments is None:
-        markers = {"sent_id": SENT_ID_MARKER, "text": TEXT_MARKER}
-        comments = [marker for key, marker in markers.items() if row.get(key) is not None]
+        comments = [marker for key, marker in COMMENT_MARKERS.items() if row.get(key) is not None]
     result: Row = {
         "sent_id": row.get("sent_id"),
         "text": row.get("text"),
         "comments": comments,
         "tokens": row["tokens"],
-        "upos": [UPOS_INDEX[tag] for tag in upos],
+        "upos": [UPOS_INDEX[tag] for tag in tags],
         "mwt": row.get("mwt") or [],
         "empty_nodes": row.get("empty_nodes") or [],
     }
