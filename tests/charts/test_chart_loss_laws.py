@@ -97,7 +97,7 @@ def test_marginals_explain_the_gradient():
         )
 
 
-def test_wrong_shape_is_refused():
+def test_wrong_shape_is_rejected():
     structure = structures()[3]
     with pytest.raises(ValueError, match=r"shape \(3, 3, 5\); expected \(B, G, C\) = \(3, 3, 4\)"):
         chart_loss(structure, torch.ones(3, 3, 5, dtype=torch.bool))

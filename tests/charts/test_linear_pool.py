@@ -99,7 +99,7 @@ def test_no_gradient_is_lost_or_invented_at_zeros():
     assert weights.grad.isfinite().all()
 
 
-def test_bad_input_is_refused():
+def test_bad_input_is_rejected():
     with pytest.raises(ValueError, match=r"shape \(S, B, G, C\), found \(1, 1, 2\)"):
         linear_opinion_pool(logs([0.5, 0.5])[0])
     with pytest.raises(ValueError, match="NaN"):

@@ -61,7 +61,7 @@ def test_a_source_that_is_always_right_gets_all_the_weight():
     assert weights.tolist() == [0.0, 1.0, 0.0]
 
 
-def test_equal_sources_are_any_optimum_and_the_loss_tells():
+def test_equal_sources_have_many_optima_with_the_same_loss():
     marginals, gold = problem(3, 1)
     twice = marginals.expand(2, -1, -1, -1)
     weights = learn_weights(twice, gold)
@@ -107,7 +107,7 @@ def test_a_gold_candidate_of_probability_zero_is_named():
         learn_weights(marginals.repeat(1, 2, 1, 1), gold.repeat(2, 1))
 
 
-def test_no_gold_and_wrong_shapes_are_refused():
+def test_no_gold_and_wrong_shapes_are_rejected():
     marginals, gold = problem(8, 2)
     with pytest.raises(ValueError, match="gold holds no candidate"):
         learn_weights(marginals, torch.full_like(gold, -1))

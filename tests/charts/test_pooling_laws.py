@@ -173,12 +173,12 @@ def test_groups_on_which_sources_share_nothing_are_found():
         ([1.0, math.inf], "must be finite"),
     ],
 )
-def test_weights_that_cannot_be_are_refused(weights, message):
+def test_weights_out_of_range_are_rejected(weights, message):
     with pytest.raises(ValueError, match=message):
         log_opinion_pool(logs(P, Q), weights)
 
 
-def test_other_bad_input_is_refused():
+def test_other_bad_input_is_rejected():
     with pytest.raises(ValueError, match=r"shape \(S, B, G, C\), found \(1, 1, 3\)"):
         log_opinion_pool(logs(P, Q)[0])
     with pytest.raises(ValueError, match=r"floor is -0.1"):

@@ -80,7 +80,7 @@ def test_pooled_probabilities_that_no_distribution_has_leave_it_bounded():
     assert min(losses) >= float(pooled.entropy()) - 1e-9
 
 
-def test_a_pool_without_any_structure_is_told_apart_and_moves_nothing():
+def test_a_pool_without_any_structure_is_recognised_and_moves_nothing():
     nothing = torch.full((2, 3, 8), -torch.inf, dtype=torch.float64)
     leaf = trees(0).scores.clone().requires_grad_()
     loss = soft_loss(trees(0).with_scores(leaf), nothing)
@@ -90,7 +90,7 @@ def test_a_pool_without_any_structure_is_told_apart_and_moves_nothing():
     assert float(leaf.grad.abs().sum()) == 0
 
 
-def test_another_shape_is_refused():
+def test_another_shape_is_rejected():
     with pytest.raises(ValueError, match=r"expected \(B, G, C\) = \(2, 3, 8\)"):
         soft_loss(trees(0), torch.zeros(2, 3, 9))
 

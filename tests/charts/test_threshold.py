@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
-from hf_xst.charts import best_mask, pooled_chart, threshold, union_chart
+from hf_xst.charts import best_mask, log_opinion_pool, pooled_chart, threshold, union_chart
 from hf_xst.charts.chart import candidates_mask
 
 law = settings(deadline=None, max_examples=40)
@@ -76,12 +76,12 @@ def test_sigma_one_keeps_the_whole_support_of_float32_distributions():
 
 
 @pytest.mark.parametrize("sigma", [0.0, -0.5, 1.0001, math.nan, math.inf])
-def test_sigma_out_of_range_is_refused(sigma):
+def test_sigma_out_of_range_is_rejected(sigma):
     with pytest.raises(ValueError, match=r"sigma is .*expected a probability in \(0, 1\]"):
         threshold(torch.zeros(1, 1, 4), sigma, ALL)
 
 
-def test_nan_is_refused_where_it_could_be_kept_only():
+def test_nan_is_rejected_where_it_could_be_kept_only():
     log_probs = torch.tensor([[[0.0, math.nan, -1.0, math.nan]]])
     with pytest.raises(ValueError, match="log-probability is NaN"):
         threshold(log_probs, 0.9, ALL)
@@ -116,8 +116,16 @@ def test_charts_grow_with_sigma(low, high):
         assert (small & large).equal(small)
 
 
-def test_no_source_is_refused():
+def test_no_source_is_rejected():
     with pytest.raises(ValueError, match="no source"):
         union_chart([], 0.9)
     with pytest.raises(ValueError, match="no source"):
         pooled_chart([], 0.9)
+
+
+def test_the_example_of_figure_2():
+    """The pool keeps what both sources allow and drops what one of them excludes (Kurniawan et al. 2021)."""
+    probs = torch.tensor([[0.38, 0.01, 0.07, 0.27, 0.27], [0.01, 0.38, 0.07, 0.27, 0.27]])[:, None, None]
+    valid = torch.ones(1, 1, 5, dtype=torch.bool)
+    kept = [threshold(logs, 0.7, valid) for logs in [*probs.log(), log_opinion_pool(probs.log())]]
+    assert [torch.nonzero(mask[0, 0])[:, 0].tolist() for mask in kept] == [[0, 3, 4], [1, 3, 4], [3, 4]]

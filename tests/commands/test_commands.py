@@ -92,7 +92,7 @@ def results(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_a_source_folder_holds_a_model_and_apart_from_it_the_run(world, name):
+def test_a_source_folder_holds_a_model_and_its_run(world, name):
     folder = world.folder / name
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
@@ -110,14 +110,14 @@ def test_a_source_folder_holds_a_model_and_apart_from_it_the_run(world, name):
     assert any(key.startswith("eval_") for key in found["dev"])
 
 
-def test_without_a_dev_part_the_last_tenth_is_held_out(world):
+def test_without_a_dev_split_the_last_tenth_is_held_out(world):
     found = results(world.folder / "two")
     assert (found["train_sentences"], found["dev_sentences"]) == (9, 1)
     assert found["data"][0].startswith("held out from the end of")
     assert results(world.folder / "one")["dev_sentences"] == 4
 
 
-def test_a_faulty_dev_part_is_not_taken_for_a_missing_one(world, tmp_path, capsys):
+def test_a_faulty_dev_split_is_not_treated_as_missing(world, tmp_path, capsys):
     dev = tmp_path / "dev.conllu"
     dev.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n\n")
     treebank = f"train={world.folder}/one-train.conllu,dev={dev}"
@@ -147,7 +147,7 @@ def test_a_finished_command_repeated_changes_nothing(world, capsys):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_charts_tell_where_they_come_from(world):
+def test_charts_record_their_sources_but_no_local_paths(world):
     rows, info = load_charts(str(world.folder / "charts"))
     assert list(rows["words"]) == [s.words for s in read_conllu(world.folder / "test.conllu")]
     assert "head" not in rows.column_names
@@ -160,7 +160,7 @@ def test_charts_tell_where_they_come_from(world):
     assert str(world.folder) not in to_json(info)
 
 
-def test_charts_are_made_once_and_other_ones_elsewhere(world, tmp_path, capsys):
+def test_charts_are_reused_and_other_settings_rejected(world, tmp_path, capsys):
     folder = world.folder / "charts"
     files = sorted((folder / "data").iterdir())
     before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in files]
@@ -199,7 +199,7 @@ def test_unlabelled_text_predicted_tags_and_all_labels(world, tmp_path):
     assert AutoModel.from_pretrained(tmp_path / "m").names == [*RELATIONS, "vocative"]
 
 
-def test_the_recommended_recipe_goes_from_charts_to_training(world, tmp_path, capsys):
+def test_the_recommended_preset_applies_from_charts_to_training(world, tmp_path, capsys):
     charts, moved = tmp_path / "charts", tmp_path / "moved"
     assert run("build-charts", "--output", charts, *world.sources, *world.text) == 0
     rows, info = load_charts(str(charts))
@@ -225,7 +225,7 @@ def test_the_recommended_recipe_goes_from_charts_to_training(world, tmp_path, ca
     assert len(rows) == 8
 
 
-def test_charts_of_others_that_do_not_tell_where_the_start_is(world, tmp_path, capsys):
+def test_charts_from_elsewhere_require_an_initial_model(world, tmp_path, capsys):
     shutil.copytree(world.folder / "charts", tmp_path / "charts", ignore=shutil.ignore_patterns("run"))
     words = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m"]
     assert run(*words, "--vectors", world.folder / "one.target.vec") == 1
@@ -312,7 +312,7 @@ def test_transfer_evaluate_and_repeat(world, tmp_path, capsys):
     provenance.write_text(kept)
 
 
-def test_a_stopped_transfer_goes_on_to_the_same_model(world, tmp_path, monkeypatch, capsys):
+def test_an_interrupted_transfer_resumes_to_the_same_model(world, tmp_path, monkeypatch, capsys):
     words = ["--max-steps", 6, "--eval-every", 2, "--l2", "0.01"]
     assert run(*transferring(world, tmp_path / "whole", *words)) == 0
     usual = InitialPull.on_pre_optimizer_step
@@ -370,7 +370,7 @@ def test_two_processes_make_the_model_of_one_with_twice_the_batch(world, tmp_pat
         torch.testing.assert_close(together[name], value, rtol=1e-4, atol=1e-6)
 
 
-def test_a_fresh_model_of_the_same_shape(world, tmp_path, capsys):
+def test_transfer_from_scratch_with_the_configuration_of_another_model(world, tmp_path, capsys):
     words = transferring(world, tmp_path / "fresh", "--epochs", 1)
     words[words.index("--init-from") + 1] = "scratch"
     without = words.index("--vectors")
@@ -386,7 +386,7 @@ def test_a_fresh_model_of_the_same_shape(world, tmp_path, capsys):
     assert not (start["scorer.arc_weight"] == fresh["scorer.arc_weight"]).any()
 
 
-def test_sources_fine_tuned_from_one_start_and_their_mean(world, tmp_path, capsys):
+def test_sources_that_share_an_initialisation_are_averaged(world, tmp_path, capsys):
     two = ["--treebank", f"train={world.folder}/two-train.conllu", *world.here[2:]]
     start = ["--init-from", world.folder / "one"]
     assert run("train-source", "--output", tmp_path / "tuned", *two, *start) == 0
@@ -411,7 +411,7 @@ def test_sources_fine_tuned_from_one_start_and_their_mean(world, tmp_path, capsy
     assert not load_charts(str(tmp_path / "told"))[1].from_average
 
 
-def test_a_start_whose_encoder_is_trained_further(world, tmp_path):
+def test_fine_tuning_can_unfreeze_encoder_layers(world, tmp_path):
     bert = save_bert(tmp_path / "bert")
     here = [word for word in world.here if word not in ("--vectors", world.folder / "one.vec")]
     sizes = ["--model", "context_layers=0", *PARSER[4:]]
@@ -453,7 +453,7 @@ def test_vote(world, tmp_path, rule, capsys):
     assert "differs from the gold sentence" in capsys.readouterr().err
 
 
-def test_predictions_are_scored_whatever_they_are_and_without_what_gold_leaves_out(tmp_path, capsys):
+def test_predictions_with_cycles_and_skipped_gold_are_scored(tmp_path, capsys):
     made = sentences((3, 4, 2), 3)
     gold_file, file = tmp_path / "gold.conllu", tmp_path / "found.conllu"
     write_conllu(made, file)
@@ -475,7 +475,7 @@ def test_predictions_are_scored_whatever_they_are_and_without_what_gold_leaves_o
     assert "word 1 has head '_', expected an integer" in told
 
 
-def test_taggers_vote_on_text_without_gold_and_on_trees_that_are_none(world, tmp_path):
+def test_taggers_vote_on_text_without_gold(world, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("w1 w2 w3\n")
     words = ["vote", "--sources", world.folder / "tags", f"again={world.folder / 'tags'}"]
@@ -507,7 +507,7 @@ def test_predict_text_conllu_and_streams(world, tmp_path, monkeypatch, capsysbin
     assert capsysbinary.readouterr().out == (tmp_path / "p.conllu").read_bytes()
 
 
-def test_predict_tells_of_a_text_whose_words_the_model_does_not_know(world, tmp_path, capsys):
+def test_predict_warns_when_most_words_are_unknown(world, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("w1 uhu\nyhy\n")
     model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
@@ -528,7 +528,7 @@ def test_predict_leaves_no_half_file(world, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.conllu", "out.conllu"]
 
 
-def test_old_heads_never_matter(world, tmp_path, shared):
+def test_heads_in_the_input_never_matter(world, tmp_path, shared):
     model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
     found = []
     for kind in ("blank", "stale"):
@@ -546,7 +546,7 @@ def test_blank_heads_cannot_be_scored(world, tmp_path, shared, capsys):
     assert "HEAD is blank" in capsys.readouterr().err
 
 
-def test_a_parser_beside_its_tagger(world, tmp_path, capsys):
+def test_a_parser_uses_the_tagger_in_its_folder(world, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("w1 w2 w3\n")
     folder = tmp_path / "two"
@@ -720,7 +720,7 @@ def test_errors_teach(world, tmp_path, capsys, words, message):
         ),
     ],
 )
-def test_what_other_commands_have_made_is_not_written_among(world, capsys, words, what):
+def test_outputs_of_other_commands_are_never_overwritten(world, capsys, words, what):
     for name, long in SHORT.items():
         words = words.replace(name, long)
     before = {path: path.stat().st_mtime_ns for path in world.folder.rglob("*") if path.is_file()}
@@ -730,7 +730,7 @@ def test_what_other_commands_have_made_is_not_written_among(world, capsys, words
 
 
 @pytest.mark.parametrize("content", ["en: [1]", "- 1", "en: true", "en: one", "a: {", "\xff"])
-def test_weight_files_of_another_form(world, tmp_path, capsys, content):
+def test_broken_weight_files_are_rejected(world, tmp_path, capsys, content):
     path = tmp_path / "weights.yaml"
     path.write_bytes(content.encode("latin-1"))
     words = ["build-charts", "--sources", world.folder / "one", "--text", "x.txt", "--weights", path]
@@ -738,7 +738,7 @@ def test_weight_files_of_another_form(world, tmp_path, capsys, content):
     assert f"{path}: expected YAML with one NAME: WEIGHT per line" in capsys.readouterr().err
 
 
-def test_charts_of_which_some_are_missing(world, tmp_path):
+def test_incomplete_charts_are_rejected(world, tmp_path):
     folder = tmp_path / "charts"
     shutil.copytree(world.folder / "charts", folder)
     provenance = json.loads((folder / "provenance.json").read_text())
@@ -754,7 +754,7 @@ def test_charts_of_which_some_are_missing(world, tmp_path):
         load_charts(str(folder))
 
 
-def test_the_functions_take_the_same_arguments_and_return_the_results(world, tmp_path):
+def test_the_functions_return_the_same_results_when_repeated(world, tmp_path):
     given = {"treebank": world.one, "vectors": str(world.folder / "one.vec"), "epochs": 1.0}
     arguments = TrainSourceArguments(output=str(tmp_path / "s"), model=PARSER, **given)
     first = train_source(arguments)

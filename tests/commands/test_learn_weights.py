@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 
 import hf_xst_cli
 from helpers.small_models import KINDS, MARKS, gold, model_of, unlabelled, vectors
 from hf_xst.charts import learn_weights, log_opinion_pool, stacked_log_marginals
+from hf_xst.charts.dataset import load_charts
 from hf_xst.commands.learn_weights import (
     LearnWeightsArguments,
     Lesson,
     draw_sentences,
 )
 from hf_xst.commands.learn_weights import (
-    learn_weights as learn_weights_job,
+    learn_weights as learn_command,
 )
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources.agreement import read_weights, write_weights
@@ -36,7 +36,7 @@ def pool_of(kind: str, count: int = 3) -> SourcePool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("floor", [1e-9, 0.0])
-def test_it_is_the_optimum_over_all_gold_groups(kind, floor):
+def test_the_weights_are_optimal_over_all_gold_groups(kind, floor):
     pool, rows = pool_of(kind), gold((4, 4, 4, 4, 4))  # one length, so that one padded batch can be compared
     lesson = Lesson.read(pool, list(rows), list(rows), floor, batch_words=9)
     found = lesson.learn()
@@ -44,8 +44,7 @@ def test_it_is_the_optimum_over_all_gold_groups(kind, floor):
     right = pool.gold_candidates(list(rows), distributions[0])
     marginals, valid = stacked_log_marginals(distributions), distributions[0].valid
     best = learn_weights(marginals.double(), right, floor, valid=valid)
-    assert list(found["learned"].values()) == pytest.approx(best.tolist(), abs=1e-5)
-    assert found["weights"] == found["learned"]
+    assert list(found["weights"].values()) == pytest.approx(best.tolist(), abs=1e-5)
     assert found["left_out"] == 0
 
     def per_word(weights: list[float]) -> float:
@@ -55,12 +54,10 @@ def test_it_is_the_optimum_over_all_gold_groups(kind, floor):
 
     nll = found["nll"]
     assert nll["uniform"] == pytest.approx(per_word([1.0, 1.0, 1.0]), rel=1e-6)
-    assert nll["learned"] == pytest.approx(per_word(list(found["learned"].values())), rel=1e-6)
-    assert nll["published"] == pytest.approx(per_word(list(found["published"].values())), rel=1e-6)
+    assert nll["learned"] == pytest.approx(per_word(list(found["weights"].values())), rel=1e-6)
     for place, name in enumerate(found["weights"]):
         assert nll["alone"][name] == pytest.approx(per_word(np.eye(3)[place].tolist()), rel=1e-6)
-    assert nll["learned"] <= min(nll["uniform"], nll["published"], *nll["alone"].values()) + 1e-9
-    assert nll["published"] <= nll["uniform"] + 1e-9
+    assert nll["learned"] <= min(nll["uniform"], *nll["alone"].values()) + 1e-9
 
 
 def test_batches_do_not_matter():
@@ -87,21 +84,18 @@ def test_a_source_that_lacks_a_label_excludes_it_without_a_floor():
     assert Lesson.read(pool, rows, rows).learn()["weights"]["part"] < 1
 
 
-def test_drawing_is_without_replacement_seeded_and_as_published_with():
+def test_drawing_is_seeded_and_without_replacement():
     drawn = draw_sentences(100, 50, seed=1)
     assert len(set(drawn)) == 50
     assert set(drawn) <= set(range(100))
     assert drawn == sorted(drawn) == draw_sentences(100, 50, seed=1) != draw_sentences(100, 50, seed=2)
-    again = draw_sentences(100, 50, seed=1, replace=True)
-    assert again == sorted(set(again))
-    assert 30 <= len(again) < 50
     with pytest.raises(ValueError, match="at least one labelled sentence"):
         draw_sentences(100, 0, seed=1)
 
 
-def test_fewer_sentences_than_wanted_are_all_taken(capsys):
+def test_all_sentences_are_used_if_there_are_too_few(capsys):
     assert draw_sentences(3, 50, seed=0) == [0, 1, 2]
-    assert "50 sentences are wanted, but there are 3; all of them are taken" in capsys.readouterr().err
+    assert "50 sentences were requested, but there are 3; all of them are used" in capsys.readouterr().err
 
 
 def test_weights_files_are_read_as_they_were_written(tmp_path):
@@ -160,68 +154,40 @@ def run(*words: object) -> int:
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_the_command_writes_weights_that_others_read(world, tmp_path, kind, capsys):
-    given = [*words_of(world, kind), "--sentences", 6, "--seed", 3, "--grouped"]
+    given = [*words_of(world, kind), "--sentences", 6, "--seed", 3]
     assert run("learn-weights", *given, "--output", tmp_path / "w") == 0
     told = capsys.readouterr().err
     assert "10 of 11 sentences kept" in told
-    assert "nats per word above the optimum" in told
     weights = read_weights(str(tmp_path / "w" / "weights.yaml"))
     results = json.loads((tmp_path / "w" / "run" / "results.json").read_text())
-    assert weights == results["weights"] == results["learned"]
+    assert weights == results["weights"]
     assert set(weights) == {"no", "en"}
     assert sum(weights.values()) == pytest.approx(1)
     assert (results["sentences"], len(set(results["sent_ids"]))) == (6, 6)
-    assert (results["floor"], results["seed"], results["procedure"]) == (1e-9, 3, "exact")
-    assert set(results["nll"]) == {"uniform", "learned", "published", "grouped", "alone"}
-    assert results["nll"]["grouped"] < results["nll"]["uniform"]
-    assert results["command"] == (tmp_path / "w" / "run" / "command.txt").read_text().strip()
-    grouped = json.loads((tmp_path / "w" / "grouped_weights.json").read_text())
-    assert grouped == results["grouped"]
+    assert (results["floor"], results["seed"]) == (1e-9, 3)
+    assert set(results["nll"]) == {"uniform", "learned", "alone"}
     charts = ["build-charts", *words_of(world, kind), "--weights", tmp_path / "w" / "weights.yaml"]
     assert run(*charts, "--output", tmp_path / "charts") == 0
-    provenance = json.loads((tmp_path / "charts" / "provenance.json").read_text())
-    assert provenance["weights"] == weights
+    assert load_charts(str(tmp_path / "charts"))[1].settings.weights == weights
     voted = ["vote", *words_of(world, kind), "--split", "train", "--output", tmp_path / "vote"]
-    by_group = ["--rule", "grouped", "--grouped-weights", tmp_path / "w" / "grouped_weights.json"]
     assert run(*voted, "--rule", "pool", "--weights", tmp_path / "w" / "weights.yaml") == 0
-    assert run(*voted, *by_group) == 0
-    (tmp_path / "other.json").write_text('{"en": {}}')
-    assert run(*voted, "--rule", "grouped", "--grouped-weights", tmp_path / "other.json") == 1
-    assert "expected what learn-weights --grouped writes" in capsys.readouterr().err
 
 
-def test_the_published_procedure_is_a_switch(world, tmp_path):
-    given = {
-        "sources": [f"no={world}/parser1", f"en={world}/parser2"],
-        "treebank": f"train={world}/gold.conllu",
-        "sentences": 8,
-    }
-    exact = learn_weights_job(LearnWeightsArguments(output=str(tmp_path / "e"), **given))
-    found = learn_weights_job(
-        LearnWeightsArguments(output=str(tmp_path / "p"), procedure="published", **given)
-    )
-    assert found["weights"] == found["published"] == yaml.safe_load((tmp_path / "p/weights.yaml").read_text())
-    assert found["nll"]["learned"] < found["nll"]["published"] <= found["nll"]["uniform"]
-    assert found["published_updates"] >= 1
-    assert found["sentences"] < exact["sentences"] == 8  # drawn with replacement, counted once
-    assert not (tmp_path / "p" / "grouped_weights.json").exists()
-
-
-def test_predicted_labels_are_read_and_gold_ones_learned_from(world, tmp_path):
+def test_a_tagger_never_replaces_the_gold_that_weights_are_learned_from(world, tmp_path):
     """A tagger's own annotation takes the place of the input, never that of what is learned from."""
     given = {
         "sources": [f"a={world}/tagger1", f"b={world}/tagger2"],
         "treebank": f"train={world}/gold.conllu",
     }
-    plain = learn_weights_job(LearnWeightsArguments(output=str(tmp_path / "a"), **given))
-    tagged = learn_weights_job(
+    plain = learn_command(LearnWeightsArguments(output=str(tmp_path / "a"), **given))
+    tagged = learn_command(
         LearnWeightsArguments(output=str(tmp_path / "b"), tagger=f"{world}/tagger1", **given)
     )
     assert tagged["nll"] == plain["nll"]
 
 
 ERRORS = [
-    ("--sentences 0", "at least one labelled sentence is needed"),
+    ("--sentences 0", "at least one labelled sentence is required"),
     ("--max-length 1", "no sentence is left"),
     ("--split dev", "no split dev"),
 ]
@@ -235,7 +201,7 @@ def test_errors_teach(world, tmp_path, capsys, words, message):
     assert not (tmp_path / "w" / "weights.yaml").exists()
 
 
-def test_gold_is_needed(world, tmp_path, capsys):
+def test_gold_is_required(world, tmp_path, capsys):
     words = ["learn-weights", "--sources", world / "parser1", "--output", tmp_path / "w"]
     assert run(*words) == 1
     assert "give --treebank: weights are learned from gold annotation" in capsys.readouterr().err

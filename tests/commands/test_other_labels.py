@@ -76,7 +76,7 @@ def evaluated(world: SimpleNamespace, model: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_source_is_judged_by_its_spans(world):
+def test_a_source_is_scored_by_its_spans(world):
     model = AutoModel.from_pretrained(world.models[0])
     assert model.config.labels == ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
     assert (model.scheme, model.columns) == ("bio", ("ner_tags",))
@@ -86,7 +86,7 @@ def test_a_source_is_judged_by_its_spans(world):
 
 
 @pytest.mark.slow
-def test_transfer_is_better_than_its_start(world):
+def test_transfer_is_better_than_its_initial_model(world):
     folder = world.folder / "mine"
     told = ["--charts", world.folder / "charts", "--init-from", world.models[0], *world.words]
     loop = ["--epochs", 8, "--batch-size", 16, "--learning-rate", "0.004"]
@@ -201,7 +201,7 @@ def test_labels_in_another_scheme_train_the_same_model(tmp_path, here, capsys):
         (["sceme=bio"], "did you mean scheme"),
     ],
 )
-def test_wrong_columns_and_schemes_are_told(tmp_path, here, capsys, fields, message):
+def test_wrong_columns_and_schemes_are_reported(tmp_path, here, capsys, fields, message):
     columns = {"xpos": ["NN"], "head": ["0", "1", "1", "1", "1"], "deprel": ["root", *["x"] * 4]}
     place = small_treebank(tmp_path / "t.conllu", columns)
     told = ["--treebank", f"train={place}", "--output", tmp_path / "model", *here, *fields]
@@ -209,7 +209,7 @@ def test_wrong_columns_and_schemes_are_told(tmp_path, here, capsys, fields, mess
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_columns_ask_for_what_they_need():
+def test_columns_that_require_structure_or_other_labels():
     assert not needs_structure(("ner_tags",))
     assert needs_structure(("deprel",))
     assert other_labels(("upos", "ner_tags", "head", "xpos")) == ["ner_tags", "xpos"]

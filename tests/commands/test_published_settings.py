@@ -12,10 +12,10 @@ from hf_xst.commands.presets import PUBLISHED
 @pytest.mark.parametrize(
     ("model_type", "task"), [("hf_xst_biaffine_parser", "parsing"), ("hf_xst_crf_tagger", "tagging")]
 )
-def test_step_sizes_pull_and_length_limits_are_the_papers(shared, model_type, task):
+def test_learning_rates_pull_and_length_limits_match_the_paper(shared, model_type, task):
     paper = json.loads(shared("paper", "results.json").read_text(encoding="utf-8"))["hyperparameters"][task]
     ours = PUBLISHED[model_type]
-    assert ours.target_length == paper["max_length_train"]
+    assert ours.max_length == paper["max_length_train"]
     for rule, name in (("union", "pptx"), ("pool", "lop_uniform")):
         assert ours.learning_rate[rule] == paper[name]["lr"]
         assert ours.l2[rule] == paper[name]["l2"]

@@ -30,14 +30,14 @@ def test_sources_are_named_by_hand_or_by_their_last_part(text, expected):
     assert (found.name, found.path, found.revision) == expected
 
 
-def test_a_folder_is_not_cut_at_a_sign_of_its_name(tmp_path):
+def test_a_folder_name_with_an_at_sign(tmp_path):
     for name in ("en", "en@v2"):
         model_of("tagger", seed=len(name)).save_pretrained(tmp_path / name)
     found = SourceSpec.parse(f"{tmp_path}/en@v2")
     assert (found.name, found.path, found.revision) == ("en@v2", f"{tmp_path}/en@v2", None)
     digests = {weights_digest(load_model(f"{tmp_path}/{name}")) for name in ("en", "en@v2")}
     assert len(digests) == 2
-    with pytest.raises(ValueError, match="en is a folder here, which has no revision 'typo'"):
+    with pytest.raises(ValueError, match="en is a local folder, which has no revision 'typo'"):
         load_model(f"{tmp_path}/en@typo")
 
 
@@ -50,13 +50,13 @@ def test_the_present_folder_has_a_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "=x", "name=", "a=b=c", "x@", "x@y@z"])
-def test_other_spellings_of_sources_are_refused(text):
+def test_other_spellings_of_sources_are_rejected(text):
     with pytest.raises(ValueError, match=r"expected NAME=PATH_OR_ID\[@REVISION\]"):
         SourceSpec.parse(text)
 
 
-def test_at_least_one_source_is_needed():
-    with pytest.raises(ValueError, match="no source model is named"):
+def test_at_least_one_source_is_required():
+    with pytest.raises(ValueError, match="no source model; give at least one"):
         SourceSpec.parse_all([])
 
 
@@ -88,12 +88,12 @@ def treebank(tmp_path):
         ("train[:200%]", 0, 11),
     ],
 )
-def test_stretches_of_a_split(treebank, split, first, count):
+def test_slices_of_a_split(treebank, split, first, count):
     found = split_of(treebank, split, [])
     assert list(found["sent_id"]) == [f"s{place}" for place in range(first, first + count)]
 
 
-def test_splits_that_are_there_and_not(treebank):
+def test_has_split(treebank):
     assert has_split(treebank, "train[:3]", [])
     assert not has_split(treebank, "dev", [])
     assert not has_split(treebank, "validation", [])
@@ -101,7 +101,7 @@ def test_splits_that_are_there_and_not(treebank):
         gold_rows(treebank, "dev", [])
 
 
-def test_gold_is_read_as_far_as_it_is_needed(treebank):
+def test_only_required_gold_is_read(treebank):
     assert needs_structure(None)
     assert needs_structure(("head", "deprel"))
     assert not needs_structure(("upos",))
@@ -109,7 +109,7 @@ def test_gold_is_read_as_far_as_it_is_needed(treebank):
     assert "head" not in gold_rows(treebank, "train", [], ("upos",))[0].column_names
 
 
-def test_predicted_tags_take_the_place_of_others(tmp_path):
+def test_predicted_tags_replace_those_of_the_input(tmp_path):
     model_of("tagger").save_pretrained(tmp_path / "tagger")
     made = [ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]) for row in gold((2, 3, 1))]
     rows, _ = prepare(sentences_to_dataset(made), gold=False)
@@ -125,13 +125,13 @@ def test_predicted_tags_take_the_place_of_others(tmp_path):
     assert annotate(rows, None, None) is rows
 
 
-def test_a_model_of_something_else_is_no_tagger(tmp_path):
+def test_a_parser_is_not_accepted_as_a_tagger(tmp_path):
     model_of("parser").save_pretrained(tmp_path / "parser")
-    with pytest.raises(ValueError, match="predicts head and deprel; expected a model of coarse tags"):
+    with pytest.raises(ValueError, match="predicts head and deprel; expected a tagger of UPOS tags"):
         sentences.load_tagger(str(tmp_path / "parser"))
 
 
-def test_content_and_weights_are_told_apart():
+def test_digests_of_content_and_weights_differ():
     rows = list(gold((2, 3)))
     assert content_hash(rows) == content_hash(gold((2, 3)))
     assert len({content_hash(some) for some in (rows, rows[::-1], rows[:1], [])}) == 4
@@ -151,7 +151,7 @@ def test_sentences_without_labels_are_left_out():
     assert labelled_rows(whole, ["upos"]) == (whole, "")
 
 
-def test_sources_with_words_of_their_own_are_told_of(capsys):
+def test_sources_with_words_of_their_own_are_reported(capsys):
     one, two = model_of("parser"), model_of("parser", 1)
     SourcePool({"one": one, "two": two}, one.names)
     assert capsys.readouterr().err == ""
@@ -169,7 +169,7 @@ def test_a_model_is_given_the_targets_vectors_of_its_own_space(tmp_path):
         load_model(str(tmp_path), vectors=vectors(name="elsewhere"))
 
 
-def test_a_text_of_which_little_is_known_is_told(capsys):
+def test_a_text_of_which_little_is_known_are_reported(capsys):
     model = model_of("tagger")
     warn_of_unknown_words(model, gold((3, 4))["words"])
     assert not capsys.readouterr().err

@@ -51,6 +51,6 @@ def test_identical_sources_predict_their_own_structure(kind, rule):
         assert found == combine(SourcePool({"one": model}, model.names), ROWS, "pool")
 
 
-def test_an_unknown_rule_is_refused():
+def test_an_unknown_rule_is_rejected():
     with pytest.raises(ValueError, match="rule is 'best'; expected majority, pool or linear"):
         combine(pool_of("groups"), ROWS, "best")

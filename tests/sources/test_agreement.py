@@ -1,4 +1,4 @@
-"""Sources chosen without labels: each measure by its definition, orders, and the choice itself."""
+"""Source ranking without labels: each measure by its definition, rankings, and selection."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def batch_of(scores, lengths):
     )
 
 
-def test_every_measure_is_what_its_definition_says():
+def test_every_measure_matches_its_definition():
     scores, lengths = torch.randn(3, 2, 4, 5) * 2, [4, 2]
     measures = SourceMeasures(["a", "b", "c"], sigma=0.7, floor=FLOOR)
     for place in range(2):  # batches add up
@@ -72,7 +72,7 @@ def test_every_measure_is_what_its_definition_says():
         assert mine == pytest.approx(wanted, rel=1e-4)
 
 
-def test_with_gold_the_share_that_is_right():
+def test_the_share_of_correct_candidates_with_gold():
     scores = torch.zeros(1, 1, 3, 2)
     scores[..., 1] = 1.0
     measures = SourceMeasures(["a"])
@@ -83,7 +83,7 @@ def test_with_gold_the_share_that_is_right():
     assert found["entropy"] > 0
 
 
-def test_ranking_knows_which_way_a_measure_points():
+def test_rankings_follow_the_sign_of_the_measure():
     found = {
         "a": {"agreement": 0.5, "divergence": 1.0, "entropy": 0.2, "chart_size": None},
         "b": {"agreement": 0.9, "divergence": 2.0, "entropy": 0.1, "chart_size": 1.0},
@@ -129,7 +129,7 @@ def pool():
     return SourcePool(models, models["m0"].names)
 
 
-def test_the_stranger_is_chosen_last(pool):
+def test_an_outlier_ranks_last(pool):
     rows = unlabelled(gold((3, 2, 5, 4)))
     chosen = select_sources(pool, rows, 4)
     assert chosen[-1] == "m1"
@@ -140,7 +140,7 @@ def test_the_stranger_is_chosen_last(pool):
     assert select_sources(pool, list(rows), 2) == chosen[:2]
 
 
-def test_weights_without_labels_leave_the_stranger_little(pool):
+def test_an_outlier_gets_a_small_weight(pool):
     rows = unlabelled(gold((3, 2, 5, 4)))
     measures = measure_sources(pool, rows, batch_words=4)
     weights = agreement_weights(measures)
@@ -151,7 +151,7 @@ def test_weights_without_labels_leave_the_stranger_little(pool):
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan])
-def test_weights_are_equal_where_agreement_says_nothing(value):
+def test_weights_are_equal_without_agreement(value):
     found = {"a": {"agreement": value}, "b": {"agreement": value}}
     assert agreement_weights(found) == {"a": 0.5, "b": 0.5}
 

@@ -1,4 +1,4 @@
-"""The one pass over gold sentences, for structures of every kind, against the pieces it is made of."""
+"""One pass over gold sentences, for every kind of structure, against the functions it consists of."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pool_of(kind, count=3):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_says_what_the_tensor_functions_say(kind):
+def test_results_match_the_tensor_functions(kind):
     pool, rows = pool_of(kind), gold((4, 4, 4), seed=3)
     found = describe(pool, rows, standard_charts(0.6, 1e-6, WEIGHTS))
     sources = pool.distributions(list(rows))

@@ -1,4 +1,4 @@
-"""The mean of several models, checked against what is added up by hand."""
+"""Weight averaging, checked against sums by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tuned(kind: str, seed: int, **changes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_is_the_weighted_mean(kind):
+def test_every_parameter_is_the_weighted_average(kind):
     models = {"one": tuned(kind, 1), "two": tuned(kind, 2), "none": tuned(kind, 3)}
     before = copy.deepcopy(models["one"].state_dict())
     mean = average_models(models, {"one": 3.0, "two": 1.0, "none": 0.0})
@@ -39,7 +39,7 @@ def test_every_parameter_is_the_weighted_mean(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_mean_of_equal_models_is_the_model(kind):
+def test_the_average_of_equal_models_is_the_model(kind):
     model = model_of(kind)
     mean = average_models({"one": model, "two": copy.deepcopy(model)}, {"one": 0.3, "two": 0.7})
     for name, value in mean.named_parameters():
@@ -47,7 +47,7 @@ def test_the_mean_of_equal_models_is_the_model(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_label_is_the_mean_over_those_that_have_it(kind):
+def test_a_label_is_averaged_over_the_models_that_have_it(kind):
     """Both models add labels of their own, one of them in another order."""
     one, two = tuned(kind, 1), tuned(kind, 2)
     own = len(one.config.labels)
@@ -78,7 +78,7 @@ def test_pairs_of_labels_that_no_model_has_stay_finite():
     assert torch.isfinite(mean.transitions).all()
 
 
-def test_one_start_is_known_by_what_was_recorded():
+def test_a_shared_initialisation_is_recognised_from_the_record():
     one, two, three = model_of("tagger"), tuned("tagger", 1), tuned("tagger", 2)
     assert not share_initialisation([one, two, three])
     two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
@@ -94,7 +94,7 @@ def test_one_start_is_known_by_what_was_recorded():
     assert not share_initialisation([one, two, three, four])
 
 
-def test_one_start_is_not_enough_for_a_mean(capsys):
+def test_a_shared_initialisation_is_not_enough_for_an_average(capsys):
     one = model_of("tagger")
     two, three = tuned("tagger", 1), tuned("tagger", 2)
     two.config.start_sha256 = three.config.start_sha256 = weights_digest(one)
@@ -108,7 +108,7 @@ def test_one_start_is_not_enough_for_a_mean(capsys):
     assert "cannot be averaged: one and two differ in frozen_layers" in " ".join(told.split())
 
 
-def test_models_that_have_no_mean():
+def test_models_that_cannot_be_averaged_are_rejected():
     parser, tagger = model_of("parser"), model_of("tagger")
     with pytest.raises(ValueError, match="one and two are models of different kinds"):
         average_models({"one": parser, "two": tagger})
@@ -128,7 +128,7 @@ def test_models_that_have_no_mean():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_label_that_only_weightless_models_have_is_their_mean(kind):
+def test_a_label_of_models_without_weight_is_their_average(kind):
     one, two, three = (tuned(kind, seed) for seed in (1, 2, 3))
     for model in (two, three):
         model.add_labels(["rare"])

@@ -1,4 +1,4 @@
-"""Charts made from sources: what is kept, stored, dropped and counted, and how a stopped run goes on."""
+"""Charts made from sources: their content, counts and shards, and resuming."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_small_sigma_keeps_one_candidate_and_a_full_one_all():
         assert found == sizes
 
 
-def test_log_probabilities_lie_beside_their_candidates():
+def test_log_probabilities_are_stored_with_their_candidates():
     sources, rows = pool_of("parser"), list(ROWS)
     made = ChartMaker(sources, ChartSettings(sigma=0.8, keep_log_probs=True))(rows)
     pooled = pool(sources.distributions(rows), floor=1e-9)
@@ -73,7 +73,7 @@ def test_log_probabilities_lie_beside_their_candidates():
         torch.testing.assert_close(torch.tensor(row["log_probs"]), expected)
 
 
-def test_weights_by_name_are_put_in_the_sources_order():
+def test_weights_by_name_follow_the_order_of_the_sources():
     rows, sources = list(ROWS), pool_of("groups")
     one = ChartMaker(sources, ChartSettings(sigma=1e-9, floor=0.0, weights={"second": 1.0, "first": 0.0}))(
         rows
@@ -99,7 +99,7 @@ def test_weights_by_name_are_put_in_the_sources_order():
         ({"floor": -1e-9}, "floor is -1e-09"),
     ],
 )
-def test_settings_out_of_range_are_refused(changes, message):
+def test_settings_out_of_range_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         ChartSettings(**changes)
 
@@ -141,7 +141,7 @@ def test_dropped_mass_of_pairs_counts_every_pair_with_any_dropped_label():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_source_with_a_label_too_many_is_taken_without_it(kind):
+def test_labels_unknown_to_the_pool_are_dropped(kind):
     names = model_of(kind).config.labels
     wide = model_of(kind, 2, labels=["zzz", *names])
     start = model_of(kind, 1)
@@ -211,7 +211,7 @@ def test_shards_hold_all_rows_in_order_in_the_stated_schema(tmp_path):
     assert counts.kept == sum(len(row["candidates"]) for row in rows)
 
 
-def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
     whole = build(tmp_path / "whole", ChartMaker(pool_of("tagger"), ChartSettings()))
     make = ChartMaker(pool_of("tagger"), ChartSettings())
     calls = 0
@@ -235,7 +235,7 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path):
     assert begun.items() <= written(tmp_path / "parts").items()
 
 
-def test_what_is_finished_is_not_made_again(tmp_path):
+def test_finished_shards_are_not_made_again(tmp_path):
     first = build(tmp_path, ChartMaker(pool_of("groups"), ChartSettings()))
 
     def never(rows: Any) -> Any:
@@ -248,7 +248,7 @@ def test_what_is_finished_is_not_made_again(tmp_path):
         build(tmp_path, never)
 
 
-def test_another_identity_is_refused_by_what_differs(tmp_path):
+def test_another_identity_is_rejected_with_the_differences(tmp_path):
     make = ChartMaker(pool_of("groups"), ChartSettings())
     build(tmp_path, make)
     with pytest.raises(ValueError, match=r"differ in: a, b;.*another --output"):
@@ -259,7 +259,7 @@ def test_another_identity_is_refused_by_what_differs(tmp_path):
         build_shards(ROWS.select([1, 0, 2, 3, 4]), make, tmp_path, {"a": 1}, batch_words=6, shard_size=2)
 
 
-def test_sources_of_several_kinds_are_refused():
+def test_sources_of_several_kinds_are_rejected():
     with pytest.raises(ValueError, match="one kind; found p: hf_xst_biaffine_parser, t: hf_xst_crf_tagger"):
         SourcePool({"p": model_of("parser"), "t": model_of("tagger")}, [])
     with pytest.raises(ValueError, match="found none"):
@@ -276,7 +276,7 @@ def test_rows_made_one_by_one_equal_those_of_a_batch():
     assert made(list(unlabelled(gold((2, 5, 1))))) == rows
 
 
-def test_threshold_sees_padding_never():
+def test_padding_is_never_kept():
     sources = pool_of("parser")
     found = ChartMaker(sources, ChartSettings(sigma=1.0))(list(ROWS))
     for row in found:

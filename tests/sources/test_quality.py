@@ -101,7 +101,7 @@ def test_padding_and_batches_change_nothing():
     assert apart.result()["median_log_size"] == pytest.approx(together.result()["median_log_size"])
 
 
-def test_the_median_of_enormous_numbers_and_of_none():
+def test_the_median_of_huge_numbers_and_of_an_empty_list():
     assert median_log([5.0, 1e4, 3.0]) == 5.0
     assert median_log([1000.0, 2000.0]) == pytest.approx(2000 - math.log(2))
     assert median_log([math.log(3), math.log(6)]) == pytest.approx(math.log(4.5))
@@ -110,7 +110,7 @@ def test_the_median_of_enormous_numbers_and_of_none():
     assert math.isnan(QualityTotals().result()["with_boundaries"]["recall"])
 
 
-def test_one_chart_beside_another():
+def test_compare():
     def result(size, precision, recall):
         both = {"precision": precision, "recall": recall}
         return {"median_log_size": size, "with_boundaries": both, "without_boundaries": both}

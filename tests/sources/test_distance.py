@@ -59,7 +59,7 @@ def test_values_found_by_enumeration(shared, space, floor):
     st.sampled_from([0.0, 1e-9, 1e-3]),
     st.floats(0.1, 30),
 )
-def test_distance_is_error_less_diversity_and_diversity_is_a_mean_divergence(
+def test_distance_is_error_minus_diversity(
     sources, count, seed, floor, sharpness
 ):
     draw = torch.Generator().manual_seed(seed)
@@ -79,7 +79,7 @@ def test_distance_is_error_less_diversity_and_diversity_is_a_mean_divergence(
     torch.testing.assert_close(found["diversity"], mean.to(torch.float64), rtol=1e-6, atol=1e-7)
 
 
-def test_sources_of_one_mind_are_not_diverse_and_a_silent_source_has_no_say():
+def test_equal_sources_have_no_diversity_and_weight_zero_excludes_a_source():
     one = torch.tensor([[[0.7, 0.3, 0.0]]], dtype=torch.float64).log()
     gold = torch.tensor([[1]])
     alike = split_distance(torch.stack([one, one]), gold)
@@ -92,7 +92,7 @@ def test_sources_of_one_mind_are_not_diverse_and_a_silent_source_has_no_say():
     )
 
 
-def test_gold_that_a_source_excludes_is_infinitely_far_without_a_floor():
+def test_excluded_gold_is_infinitely_far_without_a_floor():
     first = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64).log()
     second = torch.tensor([0.0, 0.5, 0.5], dtype=torch.float64).log()
     marginals, gold = torch.stack([first, second])[:, None, None], torch.tensor([[0]])
@@ -107,7 +107,7 @@ def test_gold_that_a_source_excludes_is_infinitely_far_without_a_floor():
     assert 0 < with_floor["kl"].item() < 11
 
 
-def test_boundaries_in_or_out_and_gold_that_nobody_knows():
+def test_scopes_and_unknown_gold():
     """Two sentences of 2 and 1 words with a group more than words, of which the first and last are added."""
     lengths = torch.tensor([3, 2])
     structure = IndependentGroups(torch.zeros(2, 3, 2), lengths)
@@ -134,7 +134,7 @@ def test_boundaries_in_or_out_and_gold_that_nobody_knows():
     assert found["without_boundaries"] == found["with_boundaries"]
 
 
-def test_nothing_seen_is_nothing_known():
+def test_totals_of_nothing_are_nan():
     found = DistanceTotals().result()
     assert math.isnan(found["without_boundaries"]["kl"])
     assert found["unknown_gold"] == 0
