@@ -84,7 +84,7 @@ def test_development_sentences_of_chart_training_are_plain_rows(tmp_path):
     assert trainer.predict(dev).predictions == list(predict_rows(trainer.model, dev))
 
 
-def test_punctuation_are_reported_by_gold_even_where_tags_were_predicted(tmp_path):
+def test_gold_tags_define_punctuation_even_if_tags_are_predicted(tmp_path):
     rows = [{**row, "upos": ["PUNCT"] * len(row["words"]), "gold_upos": row["upos"]} for row in gold(LENGTHS)]
     assert [row["upos"] for row in references(rows)] == list(gold(LENGTHS)["upos"])
     assert references(list(gold())) == list(gold())
