@@ -1,6 +1,6 @@
-"""Where `hf-xst predict` spends its time, in the model or around it, and what confidence costs.
+"""Measure the time that `hf-xst predict` spends in the model and around it, and the cost of confidence.
 
-Every line is the ratio of two medians from one run on invented sentences. Run on a GPU if there is one.
+Every line is the ratio of two medians from one run on invented sentences, on a GPU if available.
 
     python scripts/benchmark_predict.py [--quick] [--threads N] [--model FOLDER] [--json FILE]
 """
@@ -32,29 +32,33 @@ from hf_xst.sources.loading import ready_model
 SENTENCES = {FULL: 200, QUICK: 6}
 
 
-def whole(annotator: Annotator, given: Path, output: Path, form: str) -> Callable[[], None]:
-    """Return what the command does from file to file."""
+def end_to_end(annotator: Annotator, source: Path, output: Path, form: str) -> Callable[[], None]:
+    """Return a function that does the work of the command from file to file."""
 
     def work() -> None:
         write = WRITERS[form](annotator)
         with ResumableFile(output, {}) as file:
-            for block in annotator.blocks(iterate_unlabelled(given), annotator.row):
+            for block in annotator.blocks(iterate_unlabelled(source), annotator.row):
                 file.add(write(block, None), {"sentences": len(block)})
 
     return work
 
 
-def lines(model: StructuredModel, given: Path, sizes: Sizes) -> Iterator[Line]:
-    """Compare the models' share with the whole, and the whole with and without confidence."""
-    plain, sure = (Annotator([model], AnnotationSettings(confidence=c)) for c in (False, True))
-    rows = [plain.row(sentence) for sentence in iterate_unlabelled(given)]
-    for name, annotator in (("", plain), (", confidence", sure)):
+def lines(model: StructuredModel, source: Path, sizes: Sizes) -> Iterator[Line]:
+    """Compare the model alone with the command, and the command with and without confidence."""
+    plain, confident = (Annotator([model], AnnotationSettings(confidence=c)) for c in (False, True))
+    rows = [plain.row(sentence) for sentence in iterate_unlabelled(source)]
+    for name, annotator in (("", plain), (", confidence", confident)):
         for form, output in (("conllu", "out.conllu"), ("conllu", "out.conllu.gz"), ("jsonl", "out.jsonl")):
-            work = whole(annotator, given, given.with_name(output), form)
-            part, all_ = medians(partial(annotator.annotate, rows), work, seconds=sizes.seconds)
-            note = f"{part / all_:.1%} in the model, {len(rows) / all_:,.0f} sentences/s"
-            yield Line(f"predict to {output}{name}", "the model", part, "from file to file", all_, note)
-    works = [whole(each, given, given.with_name("out.conllu"), "conllu") for each in (plain, sure)]
+            work = end_to_end(annotator, source, source.with_name(output), form)
+            model_time, total = medians(partial(annotator.annotate, rows), work, seconds=sizes.seconds)
+            note = f"{model_time / total:.1%} in the model, {len(rows) / total:,.0f} sentences/s"
+            yield Line(
+                f"predict to {output}{name}", "the model", model_time, "from file to file", total, note
+            )
+    works = [
+        end_to_end(each, source, source.with_name("out.conllu"), "conllu") for each in (plain, confident)
+    ]
     without, with_ = medians(*works, seconds=sizes.seconds)
     yield Line("predict to out.conllu", "plain", without, "with confidence", with_)
 
@@ -62,20 +66,20 @@ def lines(model: StructuredModel, given: Path, sizes: Sizes) -> Iterator[Line]:
 def invented(sizes: Sizes, folder: Path, rows: Sequence[dict[str, Any]], count: int) -> Path:
     """Write invented sentences as CoNLL-U."""
     path = folder / "in.conllu"
-    made = [
-        ConlluSentence.from_words(row["words"], sent_id=f"s{place}", columns={"upos": row["upos"]})
-        for place, row in enumerate((list(rows) * count)[:count])
+    sentences = [
+        ConlluSentence.from_words(row["words"], sent_id=f"s{index}", columns={"upos": row["upos"]})
+        for index, row in enumerate((list(rows) * count)[:count])
     ]
-    write_conllu(made, path)
+    write_conllu(sentences, path)
     return path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run all comparisons, print the table, and write the figures where that is wanted."""
+    """Run all comparisons, print the table, and write the figures if requested."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything work?")
-    parser.add_argument("--threads", type=int, help="threads of PyTorch; its own choice by default")
-    parser.add_argument("--model", help="a model's folder in place of an invented one")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that everything works")
+    parser.add_argument("--threads", type=int, help="threads of PyTorch; defaults to its own choice")
+    parser.add_argument("--model", help="folder of a model, instead of a random one")
     parser.add_argument("--json", metavar="FILE", help="also write the figures as JSON")
     options = parser.parse_args(argv)
     if options.threads is not None:
@@ -83,15 +87,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     sizes = QUICK if options.quick else FULL
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
-        fresh, rows = parser_and_rows(sizes, sizes.layers)
+        random_model, rows = parser_and_rows(sizes, sizes.layers)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = torch.nn.Module.to(fresh, device) if options.model is None else ready_model(options.model)
-        given = invented(sizes, Path(folder), rows, SENTENCES[sizes])
-        found = list(lines(model, given, sizes))
+        model = (
+            torch.nn.Module.to(random_model, device) if options.model is None else ready_model(options.model)
+        )
+        source = invented(sizes, Path(folder), rows, SENTENCES[sizes])
+        results = list(lines(model, source, sizes))
     about = machine()
-    Console().print(table(found, about))
+    Console().print(table(results, about))
     if options.json is not None:
-        figures = [{**line._asdict(), "ratio": line.ratio} for line in found]
+        figures = [{**line._asdict(), "ratio": line.ratio} for line in results]
         write_text(options.json, json.dumps({"machine": about, "lines": figures}, indent=1) + "\n")
     return 0
 

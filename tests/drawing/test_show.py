@@ -103,8 +103,8 @@ def test_input_is_not_overwritten(file, tmp_path):
     [
         ({}, "its heads are not all numbers"),
         ({"head": ["2", "1"], "deprel": ["x", "y"]}, "no path leads from the root"),
-        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "_"]}, "word 'b' has no number ArcProb"),
-        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "ArcProb=high"]}, "word 'b' has no number ArcProb"),
+        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "_"]}, "word 'b' has no valid ArcProb"),
+        ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "ArcProb=high"]}, "word 'b' has no valid ArcProb"),
     ],
 )
 def test_messages_name_the_sentence(columns, message):
