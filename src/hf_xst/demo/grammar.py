@@ -12,25 +12,16 @@ from hf_xst.demo.world import PUNCTUATION, Draws, Weighted
 LONGEST = 22
 """Maximum number of words in a sentence."""
 
-_VERBS = Weighted((0, 1, 2, 3), (0.3, 0.48, 0.1, 0.12))
 _VERB_KINDS = ("verb.intransitive", "verb.transitive", "verb.giving", "verb.saying")
-_NO_VERB = 0.15
-_NOUN_PREDICATE = 0.4
-_PAST = 0.4
-_MODAL = 0.15
-_NEGATION = 0.1
-_ADVERB = 0.25
-_OBLIQUE = 0.4
-_OBLIQUE_OF_NOUN = 0.08
-_RELATIVE_CLAUSE = 0.09
-_ADVERBIAL_CLAUSE = 0.12
-_SECOND_CLAUSE = 0.1
-_QUESTION = 0.1
-_MARKED = 0.85
-_INANIMATE_SUBJECT = 0.2
-_ANIMATE_OBJECT = 0.3
-_FLIP = 0.1  # adverbs and obliques move more freely than other dependents
 _OBLIQUE_CASES = ("loc", "ins", "abl", "free")
+# Probabilities.
+_VERBS = Weighted((0, 1, 2, 3), (0.3, 0.48, 0.1, 0.12))
+_NO_VERB, _NOUN_PREDICATE, _PAST, _MODAL = 0.15, 0.4, 0.4, 0.15
+_NEGATION, _ADVERB, _OBLIQUE, _OBLIQUE_OF_NOUN = 0.1, 0.25, 0.4, 0.08
+_RELATIVE_CLAUSE, _ADVERBIAL_CLAUSE, _SECOND_CLAUSE = 0.09, 0.12, 0.1
+_QUESTION, _MARKED = 0.1, 0.85
+_INANIMATE_SUBJECT, _ANIMATE_OBJECT = 0.2, 0.3
+_FLIP = 0.1  # adverbs and obliques move more freely than other dependents
 
 
 class Grammar(Phrases):

@@ -1,4 +1,4 @@
-"""Invented languages, ready to train on: annotated sentences, word vectors, and both as files."""
+"""Generate invented languages: annotated sentences, word vectors, and both as files."""
 
 from __future__ import annotations
 
@@ -20,49 +20,37 @@ TARGET = "target"
 
 @dataclass(frozen=True, slots=True)
 class InventedLanguage:
-    """A language with its sentences.
+    """A language with annotated sentences.
 
     Attributes:
-        settings: what it is like.
-        sentences: rows with `sent_id`, `words`, `upos`, `head` (from 1; 0 for the root) and `deprel`.
-        vectors: a vector for each form of the language, whether or not a sentence has it.
+        settings: Its settings.
+        sentences: Rows with `sent_id`, `words`, `upos`, `head` (from 1; 0 for the root) and `deprel`.
+        vectors: A vector for each form of the language, also for those in no sentence.
     """
 
     settings: LanguageSettings
     sentences: list[dict[str, Any]]
     vectors: WordVectors
 
-    def write_conllu(self, path: str | os.PathLike[str]) -> None:
-        """Write all sentences as CoNLL-U."""
-        write_conllu(path, self.sentences)
-
     def write_vectors(self, path: str | os.PathLike[str]) -> None:
         """Write the vectors as `.vec` text: a line with count and dimension, then a line for each word."""
-        with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
             stream.write(f"{len(self.vectors.words)} {self.vectors.matrix.shape[1]}\n")
             for word, row in zip(self.vectors.words, self.vectors.matrix.tolist(), strict=True):
                 stream.write(f"{word} {' '.join(format(value, '.6g') for value in row)}\n")
 
 
 def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) -> InventedLanguage:
-    """Invent a language and let it speak.
+    """Generate sentences and word vectors of a language.
 
-    Words and vectors follow from the settings alone, so that calls with other seeds give more sentences of
-    the same language; the first sentences of a longer call are those of a shorter one.
-
-    Args:
-        settings: the language.
-        sentences: how many sentences.
-        seed: which sentences; 0 or more.
-
-    Returns:
-        The language.
+    Words and vectors follow from the settings alone: another seed gives other sentences of the same language,
+    and a longer run begins with the sentences of a shorter one.
 
     Raises:
         ValueError: `sentences` or `seed` is negative.
     """
     if sentences < 0 or seed < 0:
-        raise ValueError(f"sentences is {sentences} and seed {seed}; expected 0 or more for both.")
+        raise ValueError(f"sentences is {sentences} and seed {seed}; expected 0 or more for both")
     lexicon = Lexicon(settings)
     grammar = Grammar(settings, lexicon, Draws(generator("sentences", settings.world, settings.name, seed)))
     rows = [
@@ -73,14 +61,12 @@ def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) 
 
 
 def write_languages(folder: Path, sentences: int, seed: int, *, test: int = 200) -> None:
-    """Write treebanks and word vectors of the five languages.
-
-    Files are `NAME-SPLIT.conllu` and `demo.NAME.vec`; the target is called `TARGET`, and its training text
-    has no gold trees.
+    """Write treebanks `NAME-SPLIT.conllu` and word vectors `demo.NAME.vec` of the five languages.
 
     Args:
         folder: Output folder.
-        sentences: Training sentences per language; each also has 100 development sentences.
+        sentences: Training sentences per language, besides 100 development sentences; those of the target,
+            whose name is `TARGET`, have no trees.
         seed: See `generate_language`.
         test: Test sentences of the target.
     """
@@ -100,7 +86,7 @@ def write_languages(folder: Path, sentences: int, seed: int, *, test: int = 200)
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as CoNLL-U, with `sent_id` and `text`; missing columns become `_`."""
-    with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as stream:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
         for row in sentences:
             stream.write(_conllu_block(row))
 

@@ -86,13 +86,10 @@ class Lexicon:
     def _sound_changes(self) -> dict[int, str]:
         """Map each letter of the proto-language; letters that the language has mostly stay."""
         changes = {}
-        for old, new in (
-            (_PROTO_CONSONANTS, self._settings.consonants),
-            (_PROTO_VOWELS, self._settings.vowels),
-        ):
-            for letter in old:
-                other = self._draws.pick(new)
-                changes[ord(letter)] = letter if letter in new and self._draws.chance(0.7) else other
+        for letter in _PROTO_CONSONANTS + _PROTO_VOWELS:
+            new = self._settings.vowels if letter in _PROTO_VOWELS else self._settings.consonants
+            other = self._draws.pick(new)
+            changes[ord(letter)] = letter if letter in new and self._draws.chance(0.7) else other
         return changes
 
     def _endings(self) -> dict[tuple[str, str], str]:
@@ -124,11 +121,8 @@ class Lexicon:
             return [("", case) for case in cases]
         if kind in VERB_LIKE:
             tenses = ("", "past") if settings.tense_suffix else ("",)
-            return [
-                (tense, number)
-                for tense in tenses
-                for number in (("", "plur") if settings.agreement else ("",))
-            ]
+            numbers = ("", "plur") if settings.agreement else ("",)
+            return [(tense, number) for tense in tenses for number in numbers]
         if kind == "adjective" and settings.adjective_agreement:
             return [("", ""), ("plur", "")]
         return [("", "")]
@@ -157,12 +151,7 @@ def _syllable(draws: Draws, consonants: str, vowels: str, closed: float) -> str:
 
 
 class WordVectors(NamedTuple):
-    """Words with a vector each.
-
-    Attributes:
-        words: Words, roughly from frequent to rare.
-        matrix: float32, shape (words, dimension).
-    """
+    """Words, roughly from frequent to rare, and a float32 matrix with a row per word."""
 
     words: list[str]
     matrix: NDArray[np.float32]

@@ -18,18 +18,12 @@ stay next to it.
 """
 
 DEEPEST = 2  # deepest phrase that may contain a clause or a second noun
-_PLURAL = 0.3
-_PRONOUN = {"nsubj": 0.3, "obj": 0.12, "iobj": 0.3}
-_NAME = 0.12
-_ARTICLE = 0.55
-_DEMONSTRATIVE = 0.12
+# Probabilities.
+_PLURAL, _NAME, _PRONOUN = 0.3, 0.12, {"nsubj": 0.3, "obj": 0.12, "iobj": 0.3}
+_ARTICLE, _DEMONSTRATIVE = 0.55, 0.12
 _NUMERAL = 0.25  # of the plurals without a demonstrative
-_ADJECTIVE = 0.3
-_SECOND_ADJECTIVE = 0.15
-_DEGREE = 0.15
-_GENITIVE = 0.16
-_COMPOUND = 0.06
-_COORDINATION = 0.07
+_ADJECTIVE, _SECOND_ADJECTIVE, _DEGREE = 0.3, 0.15, 0.15
+_GENITIVE, _COMPOUND, _COORDINATION = 0.16, 0.06, 0.07
 
 
 @dataclass(slots=True, eq=False)
@@ -161,11 +155,8 @@ class Phrases:
     def _noun_phrase(self, kind: str, deprel: str, case: str = "", depth: int = 0) -> tuple[Node, str]:
         """Return the head and number ("" or `plur`) of a noun phrase, with its case suffix or adposition.
 
-        Args:
-            kind: Kind of noun, unless a pronoun or a name replaces it.
-            deprel: Relation.
-            case: "", a case, or `free` for an adposition without a case.
-            depth: Number of phrases and clauses around it.
+        A pronoun or a name may replace the noun. The case is "", one of the cases, or `free` (an adposition
+        without a case); `depth` counts the phrases and clauses around the noun phrase.
         """
         suffix = case if case in self._cases else ""
         if self._uniform() < _PRONOUN.get(deprel, 0.0):

@@ -14,6 +14,7 @@ Case = Literal["acc", "gen", "dat", "loc", "ins", "abl"]
 
 WORD_ORDERS: tuple[WordOrder, ...] = ("SVO", "SOV", "VSO", "VOS", "OVS", "OSV")
 CASES: tuple[Case, ...] = ("acc", "gen", "dat", "loc", "ins", "abl")
+PARTICLES = ("first", "last", "none")
 RATES = ("closed_syllables", "order_noise", "extraposition", "pro_drop", "cognates", "ambiguity")
 AMOUNTS = ("vector_noise", "language_noise")
 
@@ -90,35 +91,22 @@ class LanguageSettings:
     world: int = 0
 
     def __post_init__(self) -> None:
-        self._check_ranges()
-        if self.word_order not in WORD_ORDERS:
-            raise ValueError(f"word_order is {self.word_order!r}; expected one of {', '.join(WORD_ORDERS)}.")
-        if unknown := set(self.cases) - set(CASES):
-            raise ValueError(f"cases contains {sorted(unknown)}; expected any of {', '.join(CASES)}.")
-        if self.question_particle not in ("first", "last", "none"):
-            raise ValueError(
-                f"question_particle is {self.question_particle!r}; expected first, last or none."
-            )
-        if len(set(self.consonants)) < 6 or len(set(self.vowels)) < 3:
-            raise ValueError(
-                f"{self.name} has consonants {self.consonants!r} and vowels {self.vowels!r}; expected "
-                "at least 6 and 3 different letters."
-            )
-
-    def _check_ranges(self) -> None:
-        if not self.name or any(not letter.isprintable() or letter.isspace() for letter in self.name):
-            raise ValueError(f"name is {self.name!r}; expected a word without spaces.")
         values = asdict(self)
-        for rate in RATES:
-            if not 0.0 <= values[rate] <= 1.0:
-                raise ValueError(f"{rate} is {values[rate]}; expected a number from 0 to 1.")
-        for amount in AMOUNTS:
-            if not 0.0 <= values[amount] < float("inf"):
-                raise ValueError(f"{amount} is {values[amount]}; expected 0 or more.")
-        if self.dimension < 1 or self.world < 0:
-            raise ValueError(
-                f"dimension is {self.dimension} and world {self.world}; expected 1 or more and 0 or more."
-            )
+        checks: dict[str, tuple[bool, str]] = {
+            "name": (self.name.isprintable() and len(self.name.split()) == 1, "a word without spaces"),
+            "word_order": (self.word_order in WORD_ORDERS, f"one of {', '.join(WORD_ORDERS)}"),
+            "cases": (set(self.cases) <= set(CASES), f"any of {', '.join(CASES)}"),
+            "question_particle": (self.question_particle in PARTICLES, f"one of {', '.join(PARTICLES)}"),
+            "consonants": (len(set(self.consonants)) >= 6, "at least 6 different letters"),
+            "vowels": (len(set(self.vowels)) >= 3, "at least 3 different letters"),
+            "dimension": (self.dimension >= 1, "1 or more"),
+            "world": (self.world >= 0, "0 or more"),
+            **{name: (0.0 <= values[name] <= 1.0, "a number from 0 to 1") for name in RATES},
+            **{name: (0.0 <= values[name] < float("inf"), "0 or more") for name in AMOUNTS},
+        }
+        for name, (is_valid, expected) in checks.items():
+            if not is_valid:
+                raise ValueError(f"{name} is {values[name]!r}; expected {expected}")
 
 
 def _order(before: str = "", after: str = "") -> dict[str, Any]:

@@ -101,12 +101,11 @@ def example_sentences(number: int = 8) -> list[ConlluSentence]:
     for settings in target_languages():
         rows = generate_language(settings, sentences=10 * number, seed=10 * SEED + 5).sentences
         examples.append([row for row in rows if len(row["words"]) in _EXAMPLE_LENGTHS][:number])
-    return [_sentence(row) for pair in zip(*examples, strict=True) for row in pair]
-
-
-def _sentence(row: dict[str, Any]) -> ConlluSentence:
-    columns = {name: [str(value) for value in row[name]] for name in ("upos", "head", "deprel")}
-    return ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=columns)
+    sentences = []
+    for row in (row for pair in zip(*examples, strict=True) for row in pair):
+        columns = {name: [str(value) for value in row[name]] for name in ("upos", "head", "deprel")}
+        sentences.append(ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=columns))
+    return sentences
 
 
 def _cache_key(sentences: int, epochs: int) -> str:
