@@ -1,1 +1,1 @@
-"""On the Hub: cards, what may be published, pushing, pipelines."""
+"""Write cards, check what may be published, and push models and charts to the Hub."""
