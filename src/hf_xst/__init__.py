@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.charts import threshold as threshold
     from hf_xst.charts import union_chart as union_chart
     from hf_xst.charts.dataset import load_charts as load_charts
+    from hf_xst.commands.build_charts import build_charts as build_charts
+    from hf_xst.commands.train_source import train_source as train_source
+    from hf_xst.commands.transfer import transfer as transfer
     from hf_xst.data import load_treebank as load_treebank
     from hf_xst.data import prepare as prepare
     from hf_xst.data import read_conllu as read_conllu
@@ -34,8 +37,8 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.models import BiaffineParserConfig as BiaffineParserConfig
     from hf_xst.models import CrfTagger as CrfTagger
     from hf_xst.models import CrfTaggerConfig as CrfTaggerConfig
-    from hf_xst.sources.pool import SourcePool as SourcePool
     from hf_xst.sources.loading import load_model as load_model
+    from hf_xst.sources.pool import SourcePool as SourcePool
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
     from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
@@ -64,7 +67,10 @@ _HOMES = {
     "ChartTrainer": "training.transfer",
     "SourcePool": "sources.pool",
     "SupervisedTrainer": "training.supervised",
+    "build_charts": "commands.build_charts",
     "load_charts": "charts.dataset",
+    "train_source": "commands.train_source",
+    "transfer": "commands.transfer",
     "load_model": "sources.loading",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",

@@ -20,6 +20,7 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoModel
 
+import hf_xst
 import hf_xst_cli
 from helpers.small_models import RELATIONS, UPOS, gold, vectors
 from helpers.tiny_models import save_bert
@@ -768,5 +769,7 @@ def test_the_functions_return_the_same_results_when_repeated(world, tmp_path):
         max_steps=2,
     )
     found = transfer(moved)
-    assert found == transfer(moved)
+    assert found == transfer(moved) == hf_xst.transfer(**vars(moved))
+    with pytest.raises(TypeError, match="a TransferArguments or keyword arguments, not both"):
+        transfer(moved, l2=0.5)
     assert (found.updates, found.sentences, found.l2) == (2, 8, 1.6e-4)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartCounts, ChartInfo, ChartSource
-from hf_xst.commands.options import BuildChartsArguments
+from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
 from hf_xst.commands.runs import RunFolder, check_one_process, check_output, package_versions
 from hf_xst.commands.sentences import annotate, read_word_vectors, unlabelled_rows
@@ -33,11 +33,12 @@ from hf_xst.sources.pool import SourcePool, joint_names
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
 
+@takes_options(BuildChartsArguments)
 def build_charts(options: BuildChartsArguments) -> ChartInfo:
     """Make charts and write them with their record; an interrupted run resumes.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The record, also in OUTPUT/provenance.json.

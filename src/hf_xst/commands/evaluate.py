@@ -7,7 +7,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.commands.options import EvaluateArguments
+from hf_xst.commands.options import EvaluateArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_one_process, check_output, summary
 from hf_xst.commands.sentences import (
     annotate,
@@ -27,11 +27,12 @@ from hf_xst.sources.loading import ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
 
+@takes_options(EvaluateArguments)
 def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     """Score and write OUTPUT/run/scores.json; the output may be the folder of the model.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The scores.

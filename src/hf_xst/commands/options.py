@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.chart import FLOOR, Rule
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import Measure
+
+Options = TypeVar("Options")
+Result = TypeVar("Result")
 
 
 def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
@@ -23,6 +28,25 @@ def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
 def required(help_text: str) -> Any:
     """Declare a required option."""
     return field(metadata={"help": help_text})
+
+
+def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]], Callable[..., Result]]:
+    """Let the function of a command take its options as a data class or as keyword arguments.
+
+    Args:
+        kind: the data class.
+    """
+
+    def decorate(command: Callable[[Options], Result]) -> Callable[..., Result]:
+        @wraps(command)
+        def run(options: Options | None = None, /, **fields: Any) -> Result:
+            if options is not None and fields:
+                raise TypeError(f"pass a {kind.__name__} or keyword arguments, not both")
+            return command(kind(**fields) if options is None else options)
+
+        return run
+
+    return decorate
 
 
 _FLOOR = "Added to each marginal probability before the logarithm is taken."

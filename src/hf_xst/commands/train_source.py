@@ -9,7 +9,7 @@ from typing import Any
 from datasets import Dataset, List, Value
 from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
-from hf_xst.commands.options import TrainSourceArguments
+from hf_xst.commands.options import TrainSourceArguments, takes_options
 from hf_xst.commands.presets import SOURCE_LEARNING_RATE, resolve_steps
 from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
 from hf_xst.commands.sentences import (
@@ -39,6 +39,7 @@ from hf_xst.training.supervised import SupervisedTrainer
 DEV = "dev"
 
 
+@takes_options(TrainSourceArguments)
 def train_source(options: TrainSourceArguments) -> SourceResults:
     """Train, evaluate on the development split, and save.
 
@@ -46,7 +47,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     results without doing anything.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The results, also in OUTPUT/run/results.json.

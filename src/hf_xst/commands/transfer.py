@@ -11,7 +11,7 @@ from transformers import set_seed
 
 from hf_xst.charts.dataset import ChartInfo, load_charts
 from hf_xst.commands.initial_model import initial_model, resolve_initial_model
-from hf_xst.commands.options import TransferArguments
+from hf_xst.commands.options import TransferArguments, takes_options
 from hf_xst.commands.presets import TransferPlan, resolve_transfer
 from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
@@ -25,6 +25,7 @@ from hf_xst.training.results import ModelOrigin, TransferResults
 from hf_xst.training.transfer import ChartTrainer
 
 
+@takes_options(TransferArguments)
 def transfer(options: TransferArguments) -> TransferResults:
     """Train on charts and save the target model.
 
@@ -32,7 +33,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     results without doing anything.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The results, also in OUTPUT/run/results.json.

@@ -9,7 +9,7 @@ import torch
 from datasets import Dataset
 
 from hf_xst.charts.chart import FLOOR, SourceDistributions
-from hf_xst.commands.options import VoteArguments
+from hf_xst.commands.options import VoteArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_output, summary
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
 from hf_xst.console import say
@@ -26,11 +26,12 @@ from hf_xst.sources.word_checks import warn_of_unknown_words
 Columns = dict[str, list[Any]]
 
 
+@takes_options(VoteArguments)
 def vote(options: VoteArguments) -> dict[str, Any]:
     """Combine, write OUTPUT/predictions.conllu, and score if the treebank has gold.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The scores; empty for unlabelled text.
