@@ -36,9 +36,9 @@ every_model = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys()
 def with_pattern(model: StructuredModel) -> StructuredModel:
     """Fill every tensor with numbers that no initialiser makes."""
     with torch.no_grad():
-        for place, tensor in enumerate(model.state_dict().values()):
+        for position, tensor in enumerate(model.state_dict().values()):
             numbers = torch.arange(tensor.numel()).view(tensor.shape)
-            tensor.copy_((numbers * 7 + place) % 23 / 23 - 0.4)
+            tensor.copy_((numbers * 7 + position) % 23 / 23 - 0.4)
     return model
 
 

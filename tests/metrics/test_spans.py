@@ -31,23 +31,23 @@ def rows(sentences: list[list[str]]) -> list[dict[str, Any]]:
 
 def spans(labels: list[str]) -> set[tuple[str, int, int]]:
     """Find spans as the CoNLL scorer does: type, first word, end."""
-    found, opened, start = set(), None, 0
+    result, opened, start = set(), None, 0
     for position, label in enumerate([*labels, "O"]):
         mark, _, kind = label.partition("-")
         if opened is not None and (mark in "OB" or kind != opened):
-            found.add((opened, start, position))
+            result.add((opened, start, position))
             opened = None
         if mark != "O" and opened is None:
             opened, start = kind, position
-    return found
+    return result
 
 
 def counted(guess: list[list[str]], gold: list[list[str]]) -> dict[str, tuple[int, int, int]]:
     """Count right, guessed and gold spans by type, and of all types under the empty name."""
     right, guessed, true = Counter(), Counter(), Counter()
     for mine, theirs in zip(map(spans, guess), map(spans, gold), strict=True):
-        for counter, found in ((right, mine & theirs), (guessed, mine), (true, theirs)):
-            counter.update(name for kind, *_ in found for name in (kind, ""))
+        for counter, result in ((right, mine & theirs), (guessed, mine), (true, theirs)):
+            counter.update(name for kind, *_ in result for name in (kind, ""))
     return {kind: (right[kind], guessed[kind], true[kind]) for kind in {"", *guessed, *true}}
 
 

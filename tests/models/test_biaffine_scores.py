@@ -141,13 +141,13 @@ def test_gradients_are_finite_and_zero_without_gold(form: str) -> None:
 def test_words_with_unknown_heads_are_ignored() -> None:
     model = loud(parser())
     labels = model.encode_gold(ROWS)
-    whole = model(**model.featurise(ROWS), labels=labels)
+    complete = model(**model.featurise(ROWS), labels=labels)
     parts = torch.zeros(3)
     for word in range(5):
         one = torch.full_like(labels, -1)
         one[:, word] = labels[:, word]
         parts = parts + model(**model.featurise(ROWS), labels=one).losses
-    assert_close(parts, whole.losses)
+    assert_close(parts, complete.losses)
 
 
 @pytest.mark.parametrize("form", ["log_softmax", "raw"])

@@ -40,14 +40,14 @@ def test_cached_embeddings_equal_the_encoder_output(bert, tmp_path):
     cache.add(model, sentences, batch_words=6)
     cache.add(model, sentences[:1])
     assert len(cache) == 4
-    found, expected = cache.batch(sentences), encode_words(model, sentences)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
-    assert found.dtype == torch.float32
-    assert (found[2, 1:] == 0).all()
+    result, expected = cache.batch(sentences), encode_words(model, sentences)
+    torch.testing.assert_close(result, expected, rtol=1e-3, atol=1e-3)
+    assert result.dtype == torch.float32
+    assert (result[2, 1:] == 0).all()
     cache.save(tmp_path)
     again = CachedEmbeddings.load(tmp_path)
     assert again.fingerprint == encoder_fingerprint(model)
-    assert torch.equal(again.batch(sentences), found)
+    assert torch.equal(again.batch(sentences), result)
     with pytest.raises(KeyError, match="no cached embeddings for the sentence 'new words'"):
         cache.batch([["new", "words"]])
 

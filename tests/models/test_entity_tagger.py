@@ -50,7 +50,7 @@ def unmasked(model: CrfTagger, words: list[str]) -> Tensor:
 
 def path_score(pairs: Tensor, labels: tuple[int, ...]) -> Tensor:
     path = [START, *labels, END]
-    return sum(pairs[place, a, b] for place, (a, b) in enumerate(itertools.pairwise(path)))
+    return sum(pairs[position, a, b] for position, (a, b) in enumerate(itertools.pairwise(path)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -67,8 +67,8 @@ def test_only_legal_sequences_are_summed(seed: int) -> None:
         assert distribution.best()[index, 1 : len(words) + 1].tolist() == list(best)
         marginals = torch.zeros_like(pairs)
         for labels, probability in zip(legal, scores.softmax(0), strict=True):
-            for place, (a, b) in enumerate(itertools.pairwise([START, *labels, END])):
-                marginals[place, a, b] += probability
+            for position, (a, b) in enumerate(itertools.pairwise([START, *labels, END])):
+                marginals[position, a, b] += probability
         assert_close(distribution.marginals()[index, : len(words) + 1], marginals, atol=1e-6, rtol=1e-4)
 
 
@@ -151,11 +151,11 @@ def test_both_labels_of_a_new_type_must_be_added() -> None:
     assert_close(model(words=SENTENCES).scores, before)
     model.add_labels(["I-ORG", "B-ORG"])
     allowed = bio_pairs(model.names)
-    place = {name: index for index, name in enumerate(model.names)}
-    assert allowed[place["B-ORG"], place["I-ORG"]]
-    assert not allowed[place["B-PER"], place["I-ORG"]]
-    assert not allowed[place["<s>"], place["I-ORG"]]
-    assert model(words=SENTENCES).scores[0, 1, place["B-ORG"], place["I-ORG"]].isfinite()
+    position = {name: index for index, name in enumerate(model.names)}
+    assert allowed[position["B-ORG"], position["I-ORG"]]
+    assert not allowed[position["B-PER"], position["I-ORG"]]
+    assert not allowed[position["<s>"], position["I-ORG"]]
+    assert model(words=SENTENCES).scores[0, 1, position["B-ORG"], position["I-ORG"]].isfinite()
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_the_scheme_selects_the_main_metric() -> None:
     assert model.label_settings == {"column": "ner_tags", "scheme": "bio"}
     assert tagger().label_settings == {"column": "upos", "scheme": None}
     rows = [{"upos": ["A"], "ner_tags": ["S-LOC"]}, {"upos": ["_"], "ner_tags": ["_"]}]
-    found = CrfTagger.settings_from_rows(rows, "ner_tags", "bio")
-    assert found == {"labels": ["B-LOC", "I-LOC", "O"], "upos_names": ["A"]}
+    result = CrfTagger.settings_from_rows(rows, "ner_tags", "bio")
+    assert result == {"labels": ["B-LOC", "I-LOC", "O"], "upos_names": ["A"]}
     assert CrfTagger.settings_from_rows(rows, "ner_tags")["labels"] == ["S-LOC"]
 
 

@@ -87,11 +87,11 @@ def test_another_process_loads_an_equal_model(bert: Path, tmp_path: Path) -> Non
     assert not run.stdout
     assert "LOAD REPORT" not in run.stderr
     for folder, model in zip(folders, models.values(), strict=True):
-        found = load_file(f"{folder}/found.safetensors")
-        assert torch.equal(found.pop("scores"), scores_of(model))
+        result = load_file(f"{folder}/found.safetensors")
+        assert torch.equal(result.pop("scores"), scores_of(model))
         state = model.state_dict()
-        assert found.keys() == state.keys()
-        assert all(torch.equal(value, state[name]) for name, value in found.items())
+        assert result.keys() == state.keys()
+        assert all(torch.equal(value, state[name]) for name, value in result.items())
 
 
 def without(folder: Path, *names: str) -> None:

@@ -66,7 +66,7 @@ def test_models_load_from_a_hub(bert: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    found = load_file(tmp_path / "found.safetensors")
-    assert len(found) == 4
-    for name, scores in found.items():
+    result = load_file(tmp_path / "found.safetensors")
+    assert len(result) == 4
+    for name, scores in result.items():
         assert torch.equal(scores, models[name.removesuffix("-again")](words=SENTENCES).scores)

@@ -40,8 +40,8 @@ def test_new_rows_are_trained_unless_their_parameter_is_frozen(make: type) -> No
     frozen = model.label_parameters()[0]
     frozen[0].get_parameter(frozen[1]).requires_grad_(False)
     model.add_labels(["new"])
-    for place, (module, attribute, _) in enumerate(model.label_parameters()):
-        assert module.get_parameter(attribute).requires_grad == (place > 0)
+    for position, (module, attribute, _) in enumerate(model.label_parameters()):
+        assert module.get_parameter(attribute).requires_grad == (position > 0)
     model(**model.featurise(ROWS), labels=model.encode_gold(ROWS)).loss.backward()
 
 

@@ -11,13 +11,13 @@ from hf_xst.structures import DependencyTreeCRF
 
 def test_predictions_are_single_root_trees() -> None:
     model = loud(parser())
-    found = model.predict(ROWS)
-    assert [len(columns["head"]) for columns in found] == [5, 1, 3]
-    for columns in found:
+    result = model.predict(ROWS)
+    assert [len(columns["head"]) for columns in result] == [5, 1, 3]
+    for columns in result:
         assert columns["head"].count(0) == 1
         assert set(columns["deprel"]) <= set(RELATIONS)
-    assert found[1]["head"] == [0]
-    assert [model.predict([row])[0] for row in ROWS] == found
+    assert result[1]["head"] == [0]
+    assert [model.predict([row])[0] for row in ROWS] == result
     assert model.predict([]) == []
 
 

@@ -86,9 +86,9 @@ def test_freezing_during_training_disables_dropout(bert: Path) -> None:
 
 def test_keep_the_first_layers(bert: Path) -> None:
     model = model_over(bert, layers=1)
-    whole = AutoModel.from_pretrained(bert).eval()
+    complete = AutoModel.from_pretrained(bert).eval()
     ids = torch.tensor([[2, 5, 6, 3]])
-    expected = whole(ids, output_hidden_states=True).hidden_states[1]
+    expected = complete(ids, output_hidden_states=True).hidden_states[1]
     assert_close(model.encoder.words.model(ids).last_hidden_state, expected)
     assert model.config.encoder_config["num_hidden_layers"] == 1
 
@@ -100,17 +100,17 @@ def test_invalid_numbers_of_layers_are_refused(bert: Path, layers: int) -> None:
 
 
 def test_the_weights_are_those_of_the_encoder_without_pooler(bert: Path) -> None:
-    model, whole = model_over(bert), AutoModel.from_pretrained(bert).state_dict()
+    model, complete = model_over(bert), AutoModel.from_pretrained(bert).state_dict()
     own = model.encoder.words.model.state_dict()
     assert not any("pooler" in name for name in own)
-    assert all(torch.equal(value, whole[name]) for name, value in own.items())
+    assert all(torch.equal(value, complete[name]) for name, value in own.items())
     assert "_name_or_path" not in model.config.encoder_config
 
 
 def test_encoders_with_missing_weights_are_refused(bert: Path, tmp_path: Path) -> None:
-    whole = AutoModel.from_pretrained(bert)
-    state = {name: value for name, value in whole.state_dict().items() if ".layer.1.attention" not in name}
-    whole.save_pretrained(tmp_path, state_dict=state)
+    complete = AutoModel.from_pretrained(bert)
+    state = {name: value for name, value in complete.state_dict().items() if ".layer.1.attention" not in name}
+    complete.save_pretrained(tmp_path, state_dict=state)
     piece_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"lack 10 of its weights \(encoder\.layer\.1\.attention"):
         model_over(tmp_path)

@@ -46,7 +46,7 @@ def test_short_sentences_pool_the_encoder_output(
     states = piece_states(folder, encoded["input_ids"][0])
     got = word_states(model_over(folder, piece_pooling=pooling), [words])[0]
     for index in range(4):
-        pieces = [place for place, word in enumerate(encoded.word_ids(0)) if word == index]
+        pieces = [position for position, word in enumerate(encoded.word_ids(0)) if word == index]
         expected = states[pieces].mean(0) if pooling == "mean" else states[pieces[0]]
         assert_close(got[index], expected, atol=1e-5, rtol=1e-5)
 
@@ -60,13 +60,13 @@ def test_long_sentences_are_read_in_windows(bert: Path) -> None:
     ]
     got = word_states(model_over(bert), [words])[0]
     for index, word in enumerate(words):
-        places = [place for place, owner in enumerate(ids.word_ids(0)) if owner == index]
-        middle, chosen = sum(places) / len(places), []
-        for place in places:
-            aim = place if len(word) > ROOM // 2 else middle
+        pieces = [position for position, owner in enumerate(ids.word_ids(0)) if owner == index]
+        middle, chosen = sum(pieces) / len(pieces), []
+        for position in pieces:
+            aim = position if len(word) > ROOM // 2 else middle
             gap = [abs(start + (ROOM - 1) / 2 - aim) for start in starts]
             window = gap.index(min(gap))
-            chosen.append(windows[window][place - starts[window]])
+            chosen.append(windows[window][position - starts[window]])
         assert_close(got[index], torch.stack(chosen).mean(0), atol=1e-5, rtol=1e-5)
 
 
@@ -81,8 +81,8 @@ def test_every_word_of_a_long_sentence_has_an_embedding(tmp_path: Path, shared: 
     assert states[0].any(-1).all()
     assert states[1, :2].any(-1).all()
     assert not states[1, 2:].any()
-    found = model.predict([{"words": long}, {"words": short}])
-    assert [len(columns["upos"]) for columns in found] == [240, 2]
+    result = model.predict([{"words": long}, {"words": short}])
+    assert [len(columns["upos"]) for columns in result] == [240, 2]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
@@ -97,9 +97,9 @@ def test_sentences_of_a_batch_are_independent(bert: Path, pooling: str) -> None:
 
 def test_words_without_pieces_are_unknown(bert: Path, shared: Callable) -> None:
     model = model_over(bert)
-    places = [2, 1, 1]
+    odd_words = [2, 1, 1]
     path = shared("fieldcases", "files", "p13_zero_subwords.conllu")
-    for sentence, odd in zip(read_conllu(path), places, strict=True):
+    for sentence, odd in zip(read_conllu(path), odd_words, strict=True):
         words = [word.lower() if word.isascii() else word for word in sentence.words]
         states = word_states(model, [words])[0]
         assert not states[odd].any()

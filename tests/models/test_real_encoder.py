@@ -39,23 +39,23 @@ def test_long_sentence(model: BiaffineParser, shared: Callable[..., Path]) -> No
     states = word_states(model, sentences)
     assert states[0].any(-1).all()
     assert_close(states[1, :2], word_states(model, sentences[1:])[0], atol=1e-4, rtol=1e-4)
-    found = model.predict([{"words": words} for words in sentences])
-    assert [len(columns["head"]) for columns in found] == [240, 2]
+    result = model.predict([{"words": words} for words in sentences])
+    assert [len(columns["head"]) for columns in result] == [240, 2]
 
 
 def test_embeddings_belong_to_their_words(
     model: BiaffineParser, encoder: Path, shared: Callable[..., Path]
 ) -> None:
-    whole, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
+    complete, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
     for sentence in read_conllu(shared("fieldcases", "files", "p13_zero_subwords.conllu")):
         words = list(sentence.words)
         encoded = tokenizer([words], is_split_into_words=True, return_tensors="pt")
         with torch.no_grad():
-            pieces = whole(**encoded, output_hidden_states=True).hidden_states[LAYERS][0]
+            pieces = complete(**encoded, output_hidden_states=True).hidden_states[LAYERS][0]
         output = word_states(model, [words])[0]
         for index in range(len(words)):
-            places = [place for place, word in enumerate(encoded.word_ids(0)) if word == index]
-            expected = pieces[places].mean(0) if places else torch.zeros(pieces.shape[1])
+            positions = [position for position, word in enumerate(encoded.word_ids(0)) if word == index]
+            expected = pieces[positions].mean(0) if positions else torch.zeros(pieces.shape[1])
             assert_close(output[index], expected, atol=1e-4, rtol=1e-4)
 
 

@@ -44,7 +44,7 @@ def sequence_scores(model: CrfTagger, words: list[str]) -> dict[tuple[int, ...],
         path = [start, *tags, end]
         steps = itertools.pairwise(path)
         scores[tags] = sum(
-            model.transitions[a, b] + emissions[place, b] for place, (a, b) in enumerate(steps, start=1)
+            model.transitions[a, b] + emissions[position, b] for position, (a, b) in enumerate(steps, start=1)
         )
     return scores
 
@@ -114,8 +114,8 @@ def test_losses_are_not_negative_for_sharp_scores() -> None:
     model = loud(tagger())
     with torch.no_grad():
         model.emissions.bias.mul_(1e4)
-    found = model.predict(ROWS)
-    gold = model.encode_gold([{**row, **columns} for row, columns in zip(ROWS, found, strict=True)])
+    result = model.predict(ROWS)
+    gold = model.encode_gold([{**row, **columns} for row, columns in zip(ROWS, result, strict=True)])
     losses = model(words=SENTENCES, labels=gold).losses
     assert (losses >= 0).all()
     assert_close(losses, torch.zeros(3))

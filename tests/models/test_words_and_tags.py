@@ -31,12 +31,12 @@ def test_words_follow_the_root_symbol() -> None:
     output = encode(encoder, SENTENCES)
     for index, words in enumerate(SENTENCES):
         assert_close(output[index, 0], encoder.special_vectors[1])
-        for place, word in enumerate(words, start=1):
+        for position, word in enumerate(words, start=1):
             if word in WORDS:
                 expected = torch.from_numpy(vectors.matrix[WORDS.index(word)])
             else:
                 expected = encoder.special_vectors[0]
-            assert_close(output[index, place], expected)
+            assert_close(output[index, position], expected)
 
 
 def test_taggers_add_a_symbol_at_each_end() -> None:

@@ -65,10 +65,10 @@ def test_huge_scores_are_compared_exactly(single_root: bool) -> None:
     check_against_enumeration(arcs, single_root, 0)
 
 
-whole = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
+complete = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
 
 
-@given(whole, st.booleans(), st.sets(st.integers(0, 15)))
+@given(complete, st.booleans(), st.sets(st.integers(0, 15)))
 def test_ties_and_gaps(scores: list[int], single_root: bool, absent: set[int]) -> None:
     arcs = np.array([ABSENT if i in absent else score for i, score in enumerate(scores)], dtype=float)
     check_against_enumeration(without_loops(arcs.reshape(1, 4, 4)), single_root, 0)
@@ -92,46 +92,46 @@ def test_the_scores_are_not_changed() -> None:
 def test_sentences_of_a_batch_are_independent() -> None:
     arcs = random_arcs(40, 9, 2, absent=0.2)
     together = best_heads(arcs, True)
-    for row, found in zip(arcs, together, strict=True):
-        np.testing.assert_array_equal(best_heads(row[None], True)[0], found)
+    for row, result in zip(arcs, together, strict=True):
+        np.testing.assert_array_equal(best_heads(row[None], True)[0], result)
 
 
 @pytest.mark.parametrize("n", [3, 10, 40])
 def test_against_ufal_chu_liu_edmonds(n: int) -> None:
     ufal = pytest.importorskip("ufal.chu_liu_edmonds")
     arcs = random_arcs(20, n, n)
-    for row, found in zip(arcs, best_heads(arcs, False), strict=True):
+    for row, result in zip(arcs, best_heads(arcs, False), strict=True):
         scores = np.where(row == ABSENT, np.nan, row).T  # rows are dependents there
         heads, score = ufal.chu_liu_edmonds(np.ascontiguousarray(scores))
-        assert found.tolist() == heads[1:]
-        assert total(row, found) == pytest.approx(score)
+        assert result.tolist() == heads[1:]
+        assert total(row, result) == pytest.approx(score)
 
 
 @pytest.mark.parametrize("n", [3, 10, 40])
 def test_single_root_is_the_best_over_all_root_words(n: int) -> None:
     ufal = pytest.importorskip("ufal.chu_liu_edmonds")
     arcs = random_arcs(8, n, n)
-    for row, found in zip(arcs, best_heads(arcs, True), strict=True):
+    for row, result in zip(arcs, best_heads(arcs, True), strict=True):
         scores = []
         for root in range(1, n + 1):
             forced = np.where(row == ABSENT, np.nan, row)
             forced[0] = np.nan
             forced[0, root] = row[0, root]
             scores.append(ufal.chu_liu_edmonds(np.ascontiguousarray(forced.T))[1])
-        assert (found == 0).sum() == 1
-        assert total(row, found) == pytest.approx(max(scores))
+        assert (result == 0).sum() == 1
+        assert total(row, result) == pytest.approx(max(scores))
 
 
 def test_against_networkx() -> None:
     networkx = pytest.importorskip("networkx")
     arcs = random_arcs(10, 8, 3, absent=0.4)
-    for row, found in zip(arcs, best_heads(arcs, False), strict=True):
+    for row, result in zip(arcs, best_heads(arcs, False), strict=True):
         graph = networkx.DiGraph()
         graph.add_nodes_from(range(9))
         graph.add_weighted_edges_from((h, d, row[h, d]) for h, d in np.argwhere(row > ABSENT).tolist())
         try:
             tree = networkx.maximum_spanning_arborescence(graph)
         except networkx.NetworkXException:
-            assert (found == -1).all()
+            assert (result == -1).all()
         else:
-            assert sorted(tree.edges) == sorted((h, d) for d, h in enumerate(found.tolist(), 1))
+            assert sorted(tree.edges) == sorted((h, d) for d, h in enumerate(result.tolist(), 1))

@@ -34,7 +34,7 @@ def test_chain_candidates() -> None:
 def test_membership_of_all_head_vectors(space: Space) -> None:
     options = space.make.keywords
     heads = torch.cartesian_prod(*[torch.arange(-1, 6)] * 4)
-    found = is_tree(heads, torch.full((len(heads),), 4), **options)
+    result = is_tree(heads, torch.full((len(heads),), 4), **options)
     expected = [
         all(0 <= head <= 4 for head in row)
         and all(descends_from_root(tuple(row), word) for word in range(1, 5))
@@ -42,7 +42,7 @@ def test_membership_of_all_head_vectors(space: Space) -> None:
         and (not options["projective"] or is_projective(tuple(row)))
         for row in heads.tolist()
     ]
-    assert found.tolist() == expected
+    assert result.tolist() == expected
     beyond = torch.cat([heads, torch.full((len(heads), 1), -7)], 1)
     assert is_tree(beyond, torch.full((len(heads),), 4), **options).tolist() == expected
 

@@ -66,10 +66,10 @@ def test_best_has_the_highest_score(space: Space, structure: Structure[Any]) -> 
     candidates = structure.candidates(best)
     for i, groups in enumerate(structure.group_lengths.tolist()):
         enumerated = space.enumerated(structure, i)
-        found = tuple(candidates[i, :groups].tolist())
+        chosen = tuple(candidates[i, :groups].tolist())
         assert (candidates[i, groups:] == -1).all()
         if enumerated.possible:
-            score = enumerated.totals[enumerated.structures.index(found)]
+            score = enumerated.totals[enumerated.structures.index(chosen)]
             assert score == pytest.approx(enumerated.possible[0][0], rel=1e-12, abs=1e-12)
         else:
             assert all((part[i] == -1).all() for part in tensors(best))
@@ -91,9 +91,9 @@ def test_log_prob_of_every_structure(space: Space, structure: Structure[Any]) ->
         if groups:
             names[:, :groups] = torch.tensor(enumerated.structures)
         repeated = structure.select(torch.full((len(names),), i))
-        found = repeated.log_prob(repeated.best_from_candidates(names))
+        log_probs = repeated.log_prob(repeated.best_from_candidates(names))
         expected = torch.tensor(enumerated.totals, dtype=torch.float64) - enumerated.log_partition
-        assert_close(found, expected.nan_to_num(-math.inf, neginf=-math.inf), rtol=1e-10, atol=1e-10)
+        assert_close(log_probs, expected.nan_to_num(-math.inf, neginf=-math.inf), rtol=1e-10, atol=1e-10)
 
 
 def test_gradient_of_the_log_partition_is_the_marginals(space: Space) -> None:
@@ -148,35 +148,35 @@ def test_views_and_candidates_are_inverted(space: Space, structure: Structure[An
 
 def test_topk_is_sorted_and_complete(space: Space, structure: Structure[Any]) -> None:
     k = 12
-    found = structure.topk(k)
+    topk = structure.topk(k)
     for i, (n, groups) in enumerate(
         zip(structure.lengths.tolist(), structure.group_lengths.tolist(), strict=True)
     ):
         enumerated = space.enumerated(structure, i)
         expected = [score for score, _ in enumerated.possible[:k]]
         mine = [
-            tuple(map(tuple, zip(*(part[r, i, :n].tolist() for part in tensors(found)), strict=True)))
+            tuple(map(tuple, zip(*(part[r, i, :n].tolist() for part in tensors(topk)), strict=True)))
             for r in range(k)
         ]
         present = [one for one in mine if -1 not in one[0]]
         assert len(present) == len(set(present)) == len(expected)
-        assert mine[len(present) :] == [((-1,) * len(tensors(found)),) * n] * (k - len(present))
-        names = [structure.candidates(rows(found, r))[i, :groups].tolist() for r in range(len(present))]
+        assert mine[len(present) :] == [((-1,) * len(tensors(topk)),) * n] * (k - len(present))
+        names = [structure.candidates(rows(topk, r))[i, :groups].tolist() for r in range(len(present))]
         scores = [enumerated.totals[enumerated.structures.index(tuple(name))] for name in names]
         assert scores == pytest.approx(expected, rel=1e-12, abs=1e-12)
     best = structure.log_prob(structure.best())
-    assert_close(structure.log_prob(rows(found, 0)), best)
+    assert_close(structure.log_prob(rows(topk, 0)), best)
 
 
 def test_sample_frequencies(space: Space) -> None:
     structure = space.random([3, 1, 2], seed=8, absent=0.1)
     draws = 4000
-    found = structure.sample(draws, generator=torch.Generator().manual_seed(9))
+    samples = structure.sample(draws, generator=torch.Generator().manual_seed(9))
     for i, n in enumerate(structure.lengths.tolist()):
         groups = int(structure.group_lengths[i])
         enumerated = space.enumerated(structure, i)
         seen = Counter(
-            tuple(column) for column in _candidate_rows(structure, found, i, draws)[:, :groups].tolist()
+            tuple(column) for column in _candidate_rows(structure, samples, i, draws)[:, :groups].tolist()
         )
         tested = {one for _, one in enumerated.possible}
         assert set(seen) <= tested
@@ -187,12 +187,12 @@ def test_sample_frequencies(space: Space) -> None:
                 if s == one
             )
             assert abs(seen[one] / draws - p) <= 5 * math.sqrt(p * (1 - p) / draws) + 1e-9
-        assert all((part[:, i, n:] == -1).all() for part in tensors(found))
+        assert all((part[:, i, n:] == -1).all() for part in tensors(samples))
 
 
-def _candidate_rows(structure: Structure[Any], found: Any, sentence: int, draws: int) -> Tensor:
+def _candidate_rows(structure: Structure[Any], samples: Any, sentence: int, draws: int) -> Tensor:
     repeated = structure.select(torch.full((draws,), sentence))
-    return repeated.candidates(rows(found, (slice(None), sentence)))
+    return repeated.candidates(rows(samples, (slice(None), sentence)))
 
 
 def test_sampling_uses_only_its_generator(space: Space) -> None:

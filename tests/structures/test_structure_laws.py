@@ -61,9 +61,10 @@ def test_a_constant_on_one_group_shifts_the_log_partition(name: str, seed: int, 
 @given(names, seeds, shares)
 def test_topk_descends_from_the_best_without_duplicates(name: str, seed: int, absent: float) -> None:
     structure = SPACES[name].random([6, 5], 3, seed=seed, absent=absent)
-    found = structure.topk(5)
+    result = structure.topk(5)
     each = [
-        (found[r] if isinstance(found, torch.Tensor) else tuple(part[r] for part in found)) for r in range(5)
+        (result[r] if isinstance(result, torch.Tensor) else tuple(part[r] for part in result))
+        for r in range(5)
     ]
     log_probs = torch.stack([structure.log_prob(one) for one in each])
     assert all((later <= earlier + 1e-12).all() for earlier, later in itertools.pairwise(log_probs))
@@ -81,10 +82,10 @@ def test_topk_descends_from_the_best_without_duplicates(name: str, seed: int, ab
 @given(names, seeds, shares)
 def test_samples_are_structures_of_the_space(name: str, seed: int, absent: float) -> None:
     structure = SPACES[name].random([7, 4], 3, seed=seed, absent=absent)
-    found = structure.sample(3, generator=torch.Generator().manual_seed(seed))
+    result = structure.sample(3, generator=torch.Generator().manual_seed(seed))
     possible = structure.log_partition() > -math.inf
     for r in range(3):
-        one = found[r] if isinstance(found, torch.Tensor) else tuple(part[r] for part in found)
+        one = result[r] if isinstance(result, torch.Tensor) else tuple(part[r] for part in result)
         assert torch.equal(structure.contains(one), possible)
         assert torch.equal(structure.log_prob(one) > -math.inf, possible)
 

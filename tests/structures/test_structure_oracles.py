@@ -36,18 +36,18 @@ def number(value: float | str) -> float:
     return float(value)
 
 
-def close_log(found: Tensor, expected: list[float], dtype: torch.dtype) -> None:
-    assert found.dtype == dtype
-    for mine, theirs in zip(found.double().tolist(), expected, strict=True):
+def close_log(actual: Tensor, expected: list[float], dtype: torch.dtype) -> None:
+    assert actual.dtype == dtype
+    for mine, theirs in zip(actual.double().tolist(), expected, strict=True):
         if math.isinf(theirs):
             assert mine == theirs
         else:
             assert abs(mine - theirs) <= LOG_TOLERANCE[dtype] * max(1, abs(theirs))
 
 
-def close_shares(found: Tensor, expected: Any, dtype: torch.dtype) -> None:
+def close_shares(actual: Tensor, expected: Any, dtype: torch.dtype) -> None:
     assert_close(
-        found.double(), torch.tensor(expected, dtype=torch.float64), rtol=0, atol=SHARE_TOLERANCE[dtype]
+        actual.double(), torch.tensor(expected, dtype=torch.float64), rtol=0, atol=SHARE_TOLERANCE[dtype]
     )
 
 
@@ -229,20 +229,20 @@ def test_tree_votes(shared: Shared, space: str) -> None:
         predictions, result = case["predictions"], case["results"][space]
         heads, labels = (torch.tensor([[p[part]] for p in predictions]) for part in ("heads", "labels"))
         winner = DependencyTreeCRF.majority(heads, labels, **TREE_OPTIONS[space])
-        found = {"heads": winner[0][0].tolist(), "labels": winner[1][0].tolist()}
+        actual = {"heads": winner[0][0].tolist(), "labels": winner[1][0].tolist()}
         agreeing = ((heads == winner[0]) & (labels == winner[1])).sum().item()
         assert agreeing == result["total_votes"]
         if result["optimal_is_complete"]:
-            assert found in result["optimal"]
+            assert actual in result["optimal"]
         blank = torch.zeros(1, heads.shape[2] + 1, heads.shape[2] + 1, 10)
         assert DependencyTreeCRF(blank, **TREE_OPTIONS[space]).contains(winner).all()
         optimal_sources = [p for p in predictions if p in result["optimal"]]
         if optimal_sources:
-            assert found == optimal_sources[0]
+            assert actual == optimal_sources[0]
 
 
 def test_tag_votes(shared: Shared) -> None:
     for case in load(shared, "majority_vote.json")["tags"]:
-        found = LinearChainCRF.majority(torch.tensor(case["predictions"]).unsqueeze(1))
-        assert found[0].tolist() == case["earliest_source_wins"]
-        assert all(tag in fine for tag, fine in zip(found[0].tolist(), case["acceptable"], strict=True))
+        actual = LinearChainCRF.majority(torch.tensor(case["predictions"]).unsqueeze(1))
+        assert actual[0].tolist() == case["earliest_source_wins"]
+        assert all(tag in fine for tag, fine in zip(actual[0].tolist(), case["acceptable"], strict=True))

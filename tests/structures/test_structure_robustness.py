@@ -65,8 +65,8 @@ def test_an_empty_space_does_not_affect_the_batch(space: Space) -> None:
     assert empty.entropy()[1] == 0
     assert structure.log_mass(keep)[1] == -math.inf
     assert (empty.marginals()[1] == 0).all()
-    for found in (empty.best(), rows(empty.topk(2), 0), rows(empty.sample(2), 1)):
-        assert all((part[1] == -1).all() for part in tensors(found))
+    for result in (empty.best(), rows(empty.topk(2), 0), rows(empty.sample(2), 1)):
+        assert all((part[1] == -1).all() for part in tensors(result))
     assert empty.log_prob(structure.best())[1] == -math.inf
     losses = (
         empty.log_partition()
@@ -98,9 +98,9 @@ def test_results_have_the_dtype_of_the_scores(space: Space, dtype: torch.dtype) 
     gold = exact.best()
     tolerance = {"rtol": 0, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-2, "atol": 1e-2}
     for name in ("log_partition", "marginals", "entropy", "log_count"):
-        found = getattr(narrow, name)()
-        assert found.dtype == dtype
-        assert_close(found, getattr(exact, name)().to(dtype), **tolerance)
+        result = getattr(narrow, name)()
+        assert result.dtype == dtype
+        assert_close(result, getattr(exact, name)().to(dtype), **tolerance)
     assert_close(narrow.log_prob(gold), exact.log_prob(gold).to(dtype), **tolerance)
     narrow.log_partition().sum().backward()
     assert_close(narrow.scores.grad, exact.marginals().to(dtype), **tolerance)

@@ -105,8 +105,8 @@ def test_sentences_are_independent(space: Space) -> None:
 
 def test_tags_are_counted_by_position() -> None:
     tags = torch.tensor([[[3, 0, 1, 5]], [[1, 0, 2, 5]], [[1, 4, 4, 0]], [[-1, -1, 4, 9]]])
-    found = LinearChainCRF.majority(tags, torch.tensor([3]))
-    assert found.tolist() == [[1, 0, 4, -1]]
+    result = LinearChainCRF.majority(tags, torch.tensor([3]))
+    assert result.tolist() == [[1, 0, 4, -1]]
 
 
 def test_tied_tags_go_to_the_earliest_source() -> None:
