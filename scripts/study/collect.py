@@ -108,9 +108,13 @@ def _model(content: Content, path: Path, method: str) -> Iterator[Row]:
     yield method, "", "empty_charts", content["empty_charts"] or None
     if content["dev"]:
         yield from _scores(method, "dev", content["dev"], DEV_SCORES)
-    for entry in json.loads(path.with_name("log.json").read_text(encoding="utf-8")):
+    log = json.loads(path.with_name("log.json").read_text(encoding="utf-8"))
+    for entry in log:
         for _, split, name, value in _scores(method, "dev", entry, ("las", "accuracy")):
             yield method, split, f"{name}@{entry['step']}", value
+    if ":trial=" in method:
+        rates = (entry["learning_rate"] for entry in log if "learning_rate" in entry)
+        yield from ((method, "", "learning_rate", next(rates, None)), (method, "", "l2", content["l2"]))
 
 
 def _charts(content: Content, method: str) -> Iterator[Row]:

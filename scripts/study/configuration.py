@@ -253,7 +253,8 @@ def parse(kind: type[Entry], settings: Any, where: str) -> Entry:
     missing = [name for name in required if name not in settings]
     if missing:
         raise ValueError(f"{where}: missing {' and '.join(missing)}")
-    expected = {"Sequence": (list, tuple), "Mapping": Mapping, "Settings": Mapping, "int": int, "bool": bool}
+    expected: dict[str, Any] = {"Sequence": (list, tuple), "Mapping": Mapping, "Settings": Mapping}
+    expected |= {"int": int, "bool": bool}
     for name, value in settings.items():
         annotation = str(known[name].type)
         types = next((types for start, types in expected.items() if annotation.startswith(start)), object)

@@ -14,7 +14,6 @@ from scipy.optimize import LinearConstraint, minimize
 
 from helpers.random_pools import losses, problem
 from hf_xst.charts import GoldGroups, learn_weights, log_opinion_pool
-from hf_xst.charts.gold_groups import certainty
 from hf_xst.charts.weights import PoolProblem, best_weights
 
 law = settings(deadline=None, max_examples=20)
@@ -55,10 +54,10 @@ def test_batches_joined_are_one_batch(seed, floor):
         GoldGroups.of(marginals[:, [place]], gold[[place]], floor, sentences=[place]) for place in (0, 1)
     ]
     joined = GoldGroups.joined(parts)
-    for name in ("logs", "starts", "gold", "places", "certainty"):
+    for name in ("logs", "starts", "gold", "places"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
     second = joined.of_sentences(np.array([False, True]))
-    for name in ("logs", "starts", "gold", "places", "certainty"):
+    for name in ("logs", "starts", "gold", "places"):
         np.testing.assert_array_equal(getattr(second, name), getattr(parts[1], name))
 
 
@@ -78,12 +77,6 @@ def test_gold_without_any_support_has_the_floors_probability():
     assert groups.losses(np.ones(1))[0] == pytest.approx(-math.log(1e-3 / 1.003))
     with pytest.raises(ValueError, match=r"probability 0 in \(the first, group 0\)"):
         GoldGroups.of(marginals, torch.tensor([[2]])).check(lambda number: ["the first"][number])
-
-
-def test_certainty_by_hand():
-    log_marginals = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [0.0, 0.0, 0.0]]).double().log()
-    expected = [[-math.log(2), math.log(0.5)], [-1.5 * math.log(2), math.log(0.5)], [0, 0]]
-    torch.testing.assert_close(certainty(log_marginals), torch.tensor(expected, dtype=torch.float64))
 
 
 @law

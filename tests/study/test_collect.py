@@ -16,8 +16,12 @@ SOURCE = {
     "dev_sentences": 100,
     "updates": 1000,
 }
-MODEL = {"sentences": 60, "empty_charts": 2, "dev": {"eval_accuracy": 70.0}}
-LOG = [{"step": 10, "loss": 2.0}, {"step": 20, "eval_accuracy": 65.0}, {"step": 40, "eval_accuracy": 70.0}]
+MODEL = {"sentences": 60, "l2": 0.5, "empty_charts": 2, "dev": {"eval_accuracy": 70.0}}
+LOG = [
+    {"step": 10, "loss": 2.0, "learning_rate": 0.1},
+    {"step": 20, "eval_accuracy": 65.0},
+    {"step": 40, "eval_accuracy": 70.0},
+]
 COUNTS = {"sentences": 50, "groups": 500, "kept": 800, "without_support": 0, "dropped_mass": {"fr": 1.5}}
 CHARTS = {"counts": COUNTS, "sentences": "50 of 60 sentences kept, 10 over 30 tokens"}
 SCOPES = {
@@ -60,17 +64,17 @@ def results(tmp_path) -> list[Path]:
         f"{target}/analysis/analysis.json": ANALYSIS,
         f"{target}/ensembles.json": ENSEMBLES,
         f"{target}/charts/wide/provenance.json": CHARTS,
-        f"{target}/models/pptx:x=1/7/run/results.json": MODEL,
-        f"{target}/models/pptx:x=1/7/run/scores.json": [
-            {"method": "direct:pptx:x=1", "split": "test", "metric": "accuracy", "value": 71.0},
+        f"{target}/models/pptx:trial=1/7/run/results.json": MODEL,
+        f"{target}/models/pptx:trial=1/7/run/scores.json": [
+            {"method": "direct:pptx:trial=1", "split": "test", "metric": "accuracy", "value": 71.0},
             {"method": "data", "split": "test", "metric": "words", "value": 5},
         ],
     }
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(json.dumps(content))
-    (tmp_path / target / "models/pptx:x=1/7/run/log.json").write_text(json.dumps(LOG))
-    for name in ("ensembles", "analysis", "weights", "models/pptx:x=1/7/transfer", "charts/wide/build"):
+    (tmp_path / target / "models/pptx:trial=1/7/run/log.json").write_text(json.dumps(LOG))
+    for name in ("ensembles", "analysis", "weights", "models/pptx:trial=1/7/transfer", "charts/wide/build"):
         (tmp_path / target / f"{name}.tsv").write_text("s\th:m:s\n12.34\t0:00:12\n")
     return [tmp_path / name for name in files]
 
@@ -89,12 +93,14 @@ def test_every_kind_of_result_becomes_scores(results):
         ("parser", "en", "source", 42, "dev", "loss"): 1.5,
         ("parser", "en", "source", 42, "", "updates"): 1000,
         ("parser", "en", "source", 42, "test", "uas_punct"): 83.0,
-        ("tagger", "fo", "pptx:x=1", 7, "", "train_sentences"): 60,
-        ("tagger", "fo", "pptx:x=1", 7, "", "empty_charts"): 2,
-        ("tagger", "fo", "pptx:x=1", 7, "", "seconds"): 12.3,
-        ("tagger", "fo", "pptx:x=1", 7, "dev", "accuracy"): 70.0,
-        ("tagger", "fo", "pptx:x=1", 7, "dev", "accuracy@20"): 65.0,
-        ("tagger", "fo", "pptx:x=1", 7, "test", "accuracy"): 71.0,
+        ("tagger", "fo", "pptx:trial=1", 7, "", "train_sentences"): 60,
+        ("tagger", "fo", "pptx:trial=1", 7, "", "empty_charts"): 2,
+        ("tagger", "fo", "pptx:trial=1", 7, "", "learning_rate"): 0.1,
+        ("tagger", "fo", "pptx:trial=1", 7, "", "l2"): 0.5,
+        ("tagger", "fo", "pptx:trial=1", 7, "", "seconds"): 12.3,
+        ("tagger", "fo", "pptx:trial=1", 7, "dev", "accuracy"): 70.0,
+        ("tagger", "fo", "pptx:trial=1", 7, "dev", "accuracy@20"): 65.0,
+        ("tagger", "fo", "pptx:trial=1", 7, "test", "accuracy"): 71.0,
         ("tagger", "fo", "charts:wide", None, "text", "sentences"): 50,
         ("tagger", "fo", "charts:wide", None, "text", "text_sentences"): 60,
         ("tagger", "fo", "charts:wide", None, "text", "dropped_mass:fr"): 1.5,
@@ -119,7 +125,7 @@ def test_every_kind_of_result_becomes_scores(results):
     }
     assert {key: found.get(key) for key in expected} == expected
     left_out = {"empty_charts", "without_support", "impossible", "entropy"}
-    assert not [row for row in rows if row["metric"] in left_out and row["method"] != "pptx:x=1"]
+    assert not [row for row in rows if row["metric"] in left_out and row["method"] != "pptx:trial=1"]
 
 
 def test_other_files_are_rejected(tmp_path):

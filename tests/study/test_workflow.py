@@ -43,9 +43,9 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
         pytest.skip("snakemake is not installed (extra `study`)")
     write_languages(tmp_path / "data", 60, seed=1, test=30)
     study = read_config(STUDY / "invented.yaml")
-    study["tasks"] = {"tagger": study["tasks"]["tagger"]}
-    study["methods"] = {name: study["methods"][name] for name in ("paper-pool-published", "recommended")}
-    study |= {"upos": None, "paper_methods": False, "seeds": [1]}
+    del study["upos"], study["tasks"]["parser"], study["sources"]["Mirtash"]
+    study["methods"] = {"paper-pool-published": study["methods"]["paper-pool-published"]}
+    study |= {"paper_methods": False, "seeds": [1]}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     run = {"cwd": tmp_path, "env": {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}}
     subprocess.run(command("whole"), check=True, **run)
@@ -58,7 +58,7 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     finished = {path: path.stat().st_mtime_ns for path in resumed.glob("*/*/sources/*/run/results.json")}
-    assert len(finished) == 3
+    assert len(finished) == 2
     assert not (resumed / "scores.csv").exists()
     subprocess.run(command("resumed", "--unlock"), check=True, **run)
     subprocess.run(command("resumed"), check=True, **run)
@@ -68,9 +68,9 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
     assert scores(resumed) == whole
     assert all((resumed / name).stat().st_size for name in TABLES)
     methods = {key[4] for key in whole}
-    trained = {"paper-pool-published", "recommended", "charts:published", "charts:wide", "source"}
+    trained = {"paper-pool-published", "charts:published", "source"}
     assert methods >= {*study["rules"], *trained, "pool-learned", "direct:Belori"}
-    assert {key[3] for key in whole} == {"target", "Ulwedd", "Belori", "Kasuni", "Mirtash"}
+    assert {key[3] for key in whole} == {"target", "Ulwedd", "Belori", "Kasuni"}
     nothing = subprocess.run(
         command("resumed", "--dry-run"), capture_output=True, text=True, check=True, **run
     )

@@ -16,28 +16,10 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.pooling import with_floor
-from hf_xst.numerics import zero_if_infinite
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-FEATURES = ("negative_entropy", "log_top")
-"""How sure a source is of a group: see `certainty`."""
-
-
-def certainty(log_marginals: Tensor) -> Tensor:
-    """Say how sure each source is of each group, in nats, at most 0, by two `FEATURES`.
-
-    Args:
-        log_marginals: (..., C), normalised; -inf is allowed.
-
-    Returns:
-        (..., 2): minus the entropy, and the log-probability of the likeliest candidate; 0 in groups without
-        any candidate.
-    """
-    entropy = -(log_marginals.exp() * zero_if_infinite(log_marginals)).sum(-1)
-    return torch.stack([-entropy, zero_if_infinite(log_marginals.amax(-1))], -1)
 
 
 @dataclass(frozen=True)
@@ -49,14 +31,12 @@ class GoldGroups:
         starts: (M,), where the candidates of each group begin.
         gold: (M,), where the right candidate of each group is, among all K.
         places: (M, 2), sentence and group.
-        certainty: (M, S, 2), see `certainty`; without the floor.
     """
 
     logs: Array
     starts: Places
     gold: Places
     places: Places
-    certainty: Array
 
     @classmethod
     def of(
@@ -102,7 +82,6 @@ class GoldGroups:
             starts.numpy(force=True),
             right.numpy(force=True),
             places,
-            certainty(raw).numpy(force=True),
         )
 
     @classmethod
@@ -114,7 +93,6 @@ class GoldGroups:
             np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)]),
             np.concatenate([part.gold + shift for part, shift in zip(parts, shifts, strict=True)]),
             np.concatenate([part.places for part in parts]),
-            np.concatenate([part.certainty for part in parts]),
         )
 
     def __len__(self) -> int:
@@ -156,7 +134,6 @@ class GoldGroups:
             before[self.starts[groups]],
             before[self.gold[groups]],
             self.places[groups],
-            self.certainty[groups],
         )
 
     def check(self, named: Callable[[int], str] = "sentence {}".format) -> None:
