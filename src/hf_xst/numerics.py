@@ -108,7 +108,7 @@ def denormals_flushed() -> Iterator[None]:
 
 
 def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
-    """Return the SHA-256 of tensors' names and bytes, whatever their order and device, and of `seed`."""
+    """Return the SHA-256 of `seed` and of tensors' names and bytes, independent of order and device."""
     digest = hashlib.sha256(seed.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())

@@ -1,4 +1,4 @@
-"""The simplest structure: groups that choose independently. Nothing in it is a tree or a sequence."""
+"""The simplest structure, which is neither a tree nor a sequence: independent groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hf_xst.structures.voting import vote
 
 
 class IndependentGroups(Structure[Tensor]):
-    """One candidate in each group, each with a probability of its own; `best()` is the candidates themselves.
+    """One candidate in each group, independently; `best()` returns the candidates themselves.
 
     Args:
         scores: (B, G, C).

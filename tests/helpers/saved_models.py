@@ -1,4 +1,4 @@
-"""Models of every kind, and what it means that two are the same."""
+"""Models of every kind, and a comparison of two models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ every_model = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys()
 
 
 def with_pattern(model: StructuredModel) -> StructuredModel:
-    """Fill every tensor with numbers that no initialiser makes."""
+    """Fill every tensor with numbers that no initialiser produces."""
     with torch.no_grad():
         for position, tensor in enumerate(model.state_dict().values()):
             numbers = torch.arange(tensor.numel()).view(tensor.shape)

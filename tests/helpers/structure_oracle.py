@@ -1,6 +1,6 @@
-"""All structures of a sentence, listed from the definition. Slow, scalar, independent of the package.
+"""Enumerate all structures of a sentence from the definition: slow, scalar, independent of the package.
 
-A structure is listed as the tuple of its candidates, one for each group; scores[g][c] is a nested list.
+A structure is the tuple of its candidates, one for each group; scores[g][c] is a nested list.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def independent_candidates(n: int, choices: int) -> list[Candidates]:
 
 @dataclass
 class Enumerated:
-    """Everything about one sentence's distribution, by listing.
+    """One sentence's distribution, computed by enumeration.
 
     Args:
         structures: all structures of the space.
@@ -91,7 +91,7 @@ class Enumerated:
 
     @property
     def possible(self) -> list[tuple[float, Candidates]]:
-        """Score and candidates of the structures that are possible at all, best first."""
+        """Score and candidates of the possible structures, best first."""
         pairs = [pair for pair in zip(self.totals, self.structures, strict=True) if pair[0] > -math.inf]
         return sorted(pairs, key=lambda pair: -pair[0])
 

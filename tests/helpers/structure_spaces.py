@@ -1,4 +1,4 @@
-"""Every kind of structure behind the hooks that the contract tests use."""
+"""All kinds of structure, with the functions that the contract tests require."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 
 @dataclass(frozen=True)
 class Space:
-    """A kind of structure: how to make one, the shape of its scores, all of its structures, and their number.
+    """A kind of structure: its constructor, the shape of its scores, its enumeration, and its size.
 
     `shape`, `listed` and `count` take words and labels; `shape` is without the batch.
     """
@@ -39,7 +39,7 @@ class Space:
     def random(
         self, lengths: list[int], labels: int = 2, *, scale: float = 1.0, seed: int = 0, absent: float = 0.0
     ) -> Structure[Any]:
-        """Make a batch with float64 scores; a share `absent` of them is -inf."""
+        """Draw a batch with float64 scores, of which the fraction `absent` is -inf."""
         generator = torch.Generator().manual_seed(seed)
         shape = (len(lengths), *self.shape(max(lengths), labels))
         scores = torch.randn(shape, generator=generator, dtype=torch.float64) * scale
@@ -47,13 +47,13 @@ class Space:
         return self.make(scores.masked_fill(gone, -math.inf), torch.tensor(lengths))
 
     def alone(self, structure: Structure[Any], sentence: int) -> Structure[Any]:
-        """Make one sentence of a batch again, without its padding."""
+        """Return one sentence of a batch without padding."""
         n, labels = int(structure.lengths[sentence]), structure.scores.shape[-1]
         inside = tuple(slice(size) for size in self.shape(n, labels))
         return self.make(structure.scores[(slice(sentence, sentence + 1), *inside)], torch.tensor([n]))
 
     def enumerated(self, structure: Structure[Any], sentence: int) -> Enumerated:
-        """List the structures of one sentence with their scores."""
+        """Enumerate the structures of one sentence with their scores."""
         groups = int(structure.group_lengths[sentence])
         scores = structure.group_view(structure.scores.detach().double())[sentence, :groups]
         names = listed(self.name, int(structure.lengths[sentence]), structure.scores.shape[-1])
@@ -98,7 +98,7 @@ SPACES = {
 
 @lru_cache
 def listed(name: str, n: int, labels: int) -> list[Candidates]:
-    """Return all structures of a space, listed once."""
+    """Enumerate all structures of a space, cached."""
     return SPACES[name].listed(n, labels)
 
 

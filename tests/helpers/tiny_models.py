@@ -1,4 +1,4 @@
-"""Models and pretrained encoders that are small enough to be checked by hand."""
+"""Models and pretrained encoders that are small enough to check by hand."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def tagger(vectors: WordVectors | None = None, **changes: Any) -> CrfTagger:
 
 
 def loud(model: StructuredModel) -> StructuredModel:
-    """Give all parameters of size about 1, so that mistakes show in the scores."""
+    """Draw all parameters with a scale of about 1, so that errors show in the scores."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape) / max(1, parameter.shape[-1]) ** 0.5)
@@ -79,7 +79,7 @@ def loud(model: StructuredModel) -> StructuredModel:
 
 
 def piece_tokenizer(**settings: Any) -> PreTrainedTokenizerFast:
-    """A WordPiece tokenizer with one piece a letter; like BERT's it drops control characters."""
+    """A WordPiece tokenizer with one piece per letter; like BERT's it drops control characters."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [*string.ascii_lowercase, *string.digits, ".", ","]
     vocabulary = [*special, *letters, *(f"##{letter}" for letter in letters)]
@@ -100,7 +100,7 @@ def piece_tokenizer(**settings: Any) -> PreTrainedTokenizerFast:
 
 
 def sentence_tokenizer(**settings: Any) -> PreTrainedTokenizerFast:
-    """A Unigram tokenizer as XLM-R's: its special pieces are ordinary pieces of the vocabulary too."""
+    """A Unigram tokenizer like XLM-R's, whose special pieces are also ordinary pieces of the vocabulary."""
     special = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
     pieces = [("▁", -3.0), *((letter, -4.0) for letter in string.ascii_lowercase), ("▁the", -2.0)]
     backend = Tokenizer(models.Unigram([*special, *pieces], unk_id=3))
@@ -113,10 +113,10 @@ def sentence_tokenizer(**settings: Any) -> PreTrainedTokenizerFast:
 
 
 def byte_tokenizer(*, nested: bool = False) -> PreTrainedTokenizerFast:
-    """A byte-level tokenizer as GPT-2's: no special pieces, and pieces at a word's start are others.
+    """A byte-level tokenizer like GPT-2's: no special pieces, and other pieces at the start of a word.
 
     Args:
-        nested: cut the text by a pattern first, as newer families do.
+        nested: split the text by a pattern first, as newer families do.
     """
     merges = [("Ġ", letter) for letter in string.ascii_lowercase]
     vocabulary = ["Ġ", *string.ascii_lowercase, *("".join(pair) for pair in merges)]
@@ -153,7 +153,7 @@ def save_bert(folder: Path, **changes: Any) -> Path:
 
 
 def save_roberta(folder: Path, **changes: Any) -> Path:
-    """Two of the positions are never used; the tokenizer knows no limit."""
+    """A RoBERTa, which never uses two of its positions; its tokenizer has no limit."""
     return save_encoder(folder, RobertaConfig, sentence_tokenizer(), **changes)
 
 

@@ -79,9 +79,9 @@ def test_cached_word_embeddings_replace_words() -> None:
     features = model.featurise(ROWS)
     states = model.encoder.words(features["lengths"], features["word_ids"])
     states[1, 1:] = float("nan")  # beyond the sentence
-    ready = model.featurise(ROWS, words=False)
-    assert "word_ids" not in ready
-    by_states = model(**ready, word_states=states)
+    features_without_words = model.featurise(ROWS, words=False)
+    assert "word_ids" not in features_without_words
+    by_states = model(**features_without_words, word_states=states)
     assert_close(by_states.scores, model(**features).scores, atol=0, rtol=0)
     by_words = model(words=SENTENCES, upos=UPOS, word_states=states)
     assert_close(by_words.scores, by_states.scores, atol=0, rtol=0)
