@@ -166,7 +166,7 @@ def _from_misc(sentence: ConlluSentence, key: str) -> list[float] | None:
         try:
             values.append(float(entry[key]))
         except (KeyError, ValueError):
-            raise ValueError(f"word {word!r} has no valid {key}=... in MISC, but other words have one") from None
+            raise ValueError(f"word {word!r} has no valid {key}=... in MISC, unlike others") from None
     return values
 
 
