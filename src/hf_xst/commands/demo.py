@@ -140,7 +140,7 @@ def task_steps(task: str, output: Path, arguments: DemoArguments) -> list[Step]:
     models = {name: str(output / task / "sources" / name) for name in SOURCES}
     sources = [f"{name}={path}" for name, path in models.items()]
     vectors = str(data / f"demo.{TARGET}.vec")
-    test = {"treebank": f"test={data / f'{TARGET}-test.conllu'}", "vectors": vectors}
+    test: dict[str, Any] = {"treebank": f"test={data / f'{TARGET}-test.conllu'}", "vectors": vectors}
 
     def source(name: str, **settings: Any) -> Step:
         treebank = ",".join(f"{split}={data / f'{name}-{split}.conllu'}" for split in ("train", "dev"))
@@ -176,7 +176,11 @@ def task_steps(task: str, output: Path, arguments: DemoArguments) -> list[Step]:
     for title, settings in TRANSFERS.items():
         name = settings.get("rule", settings["preset"])
         charts, model = str(output / task / "charts" / name), str(output / task / "targets" / name)
-        text = {"text": str(data / f"{TARGET}-train.conllu"), "vectors": vectors, "seed": seed}
+        text: dict[str, Any] = {
+            "text": str(data / f"{TARGET}-train.conllu"),
+            "vectors": vectors,
+            "seed": seed,
+        }
         build = BuildChartsArguments(output=charts, sources=sources, **text, **settings)
         train = TransferArguments(
             output=model,
