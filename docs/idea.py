@@ -42,7 +42,7 @@ def bars(probabilities: Tensor, x: float, y: float, tall: float, kept: Tensor | 
         tall: Height of probability 1.
         kept: Bool (N + 1,), the heads in the chart; all if omitted.
     """
-    heads = [place for place in range(len(WORDS) + 1) if place != SHOWN + 1]
+    heads = [index for index in range(len(WORDS) + 1) if index != SHOWN + 1]
     parts = []
     for column, head in enumerate(heads):
         left, height = x + 34 * column + 5, max(1.5, tall * float(probabilities[head]))
@@ -56,8 +56,8 @@ def bars(probabilities: Tensor, x: float, y: float, tall: float, kept: Tensor | 
 
 def bar_names(x: float, y: float) -> list[str]:
     """Draw the names of the heads below bars."""
-    names = ["root", *(word for place, word in enumerate(WORDS) if place != SHOWN)]
-    return [text(name, x + 34 * place + 17, y, 10.5) for place, name in enumerate(names)]
+    names = ["root", *(word for index, word in enumerate(WORDS) if index != SHOWN)]
+    return [text(name, x + 34 * index + 17, y, 10.5) for index, name in enumerate(names)]
 
 
 def arrow(x: float, y: float, end_x: float, end_y: float) -> str:
@@ -73,7 +73,7 @@ def box(words: str, x: float, y: float, width: float, height: float, *more: str)
     frame = {"stroke": "currentColor", "fill": "none", "stroke_width": 1.4}
     return [
         element("rect", x=x, y=y - height / 2, width=width, height=height, rx=7, **frame),
-        *(text(line, x + width / 2, first + 20 * place, 14) for place, line in enumerate(lines)),
+        *(text(line, x + width / 2, first + 20 * index, 14) for index, line in enumerate(lines)),
     ]
 
 
@@ -103,11 +103,11 @@ def _assembled(marginals: Tensor, pooled: Tensor, kept: Tensor, trees: str) -> s
         text("chart", 735, 30, 15, **bold),
         text("your model", 975, 30, 15, **bold),
     ]
-    for place, name in enumerate(SOURCES):
-        parts += box(name, 25, ROWS[place] - 15, 110, 38)
-        parts += [arrow(140, ROWS[place] - 15, 192, ROWS[place] - 15)]
-        parts += bars(marginals[place], 202, ROWS[place], 44)
-        parts += [arrow(346, ROWS[place] - 15, 432, MIDDLE + 12 * (place - 1))]
+    for index, name in enumerate(SOURCES):
+        parts += box(name, 25, ROWS[index] - 15, 110, 38)
+        parts += [arrow(140, ROWS[index] - 15, 192, ROWS[index] - 15)]
+        parts += bars(marginals[index], 202, ROWS[index], 44)
+        parts += [arrow(346, ROWS[index] - 15, 432, MIDDLE + 12 * (index - 1))]
     parts += [*bar_names(202, ROWS[-1] + 16), *bars(pooled, 447, ROWS[1] + 30, 100, kept)]
     parts += bar_names(447, ROWS[1] + 46)
     parts += [arrow(596, MIDDLE, 630, MIDDLE), arrow(858, MIDDLE, 880, MIDDLE)]
@@ -121,7 +121,7 @@ def _assembled(marginals: Tensor, pooled: Tensor, kept: Tensor, trees: str) -> s
         975: ("no labels in its language;", "loss: −log p(chart), exact"),
     }
     for x, lines in captions.items():
-        parts += [text(line, x, HEIGHT - 40 + 17 * place, SMALL) for place, line in enumerate(lines)]
+        parts += [text(line, x, HEIGHT - 40 + 17 * index, SMALL) for index, line in enumerate(lines)]
     return standalone(
         picture(
             WIDTH,

@@ -24,7 +24,7 @@ GROUPS = {
         "show": Command("Draw trees of a CoNLL-U file, or charts.", positional="input"),
     },
     "Make a model for a language without labelled data": {
-        "demo": Command("Run the whole method on invented languages in minutes."),
+        "demo": Command("Run the whole method on invented languages in minutes.", resumes=True),
         "build-charts": Command("Make charts for unlabelled sentences from source models.", resumes=True),
         "transfer": Command("Train a target model on charts.", resumes=True),
     },

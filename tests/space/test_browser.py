@@ -83,7 +83,7 @@ class Page:
         return str(self.find(selector).get_attribute("textContent"))
 
     def markup(self, part: str) -> str:
-        """Give what a part of the page shows, without the marks by which gradio says that it is at work."""
+        """Return the markup of a result, without gradio's progress marks."""
         return str(
             self.find(f"{part} .sources" if part == "#marginals" else f"{part} svg.hf-xst").get_attribute(
                 "innerHTML"
@@ -91,7 +91,7 @@ class Page:
         )
 
     def write(self, selector: str, value: object) -> None:
-        """Put a value into a field in the place of the present one, and go on to the next field."""
+        """Replace the value of a field, and move to the next field."""
         from selenium.webdriver.common.keys import Keys
 
         self.find(selector).send_keys(Keys.CONTROL, "a")
@@ -105,21 +105,21 @@ class Page:
         self.write(f"#{slider} input[type=number]", value)
 
     def changed(self, part: str, act: Callable[[], None]) -> None:
-        """Do something, and wait until a part of the page is another one."""
+        """Act, and wait until a part of the page changes."""
         before = self.markup(part)
         act()
         self.until(lambda: self.markup(part) != before)
 
     def structures(self) -> float:
-        """Read how many structures the chart holds."""
-        found = re.search(r"holds (?:about ([\d.]+) · 10([⁰¹²³⁴-⁹]+)|([\d,]+)) ", self.text("#chart"))
-        assert found, self.text("#chart")
-        if found[3]:
-            return float(found[3].replace(",", ""))
-        return float(found[1]) * 10 ** int(found[2].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
+        """Read the number of structures in the chart."""
+        match = re.search(r"holds (?:about ([\d.]+) · 10([⁰¹²³⁴-⁹]+)|([\d,]+)) ", self.text("#chart"))
+        assert match, self.text("#chart")
+        if match[3]:
+            return float(match[3].replace(",", ""))
+        return float(match[1]) * 10 ** int(match[2].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
 
     def places(self, selector: str) -> list[float]:
-        """Give the left end of some elements on the screen, in the page's order."""
+        """Return the left ends of elements on the screen, in the order of the page."""
         script = (
             "return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect().left)"
         )
