@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -270,7 +271,7 @@ class Jobs:
             pool.needs.append(weights)
         for method in settings.add:
             folder = self.target(*block, "models", method, self.seeds(method)[0])
-            pool.options["sources"].append(f"{method}={folder}")
+            pool.options["sources"].append(f"{re.sub('[^A-Za-z0-9]+', '-', method)}={folder}")
             pool.needs += model_files(folder)
         every = len(names) if settings.init_from == "best" else None
         select = settings.select or self.study.select or every
@@ -326,7 +327,7 @@ class Jobs:
                 f"{name}={yaml.safe_dump(value).split()[0]}" for name, value in settings.config.items()
             ]
             options = pool.options | {
-                "sources": [f"{method}={folder}"],
+                "sources": [f"model={folder}"],
                 "config": changes,
                 "test": test,
                 "output": f"{folder}/{SCORES}",

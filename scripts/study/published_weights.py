@@ -1,9 +1,10 @@
-"""Pool weights found the way of the published experiments, to show what their stopping rule costs.
+"""Learn pool weights as in the published experiments, to show the cost of their stopping rule.
 
-They are the softmax of logits that start even, at log(1/S), and follow the gradient of the mean negative
-log-likelihood, in batches of sentences of like length and steps that shrink with every epoch.
-The search ends as soon as the norm of the logits hardly changes in a step. The gradient is orthogonal to even
-logits, so the first step changes their norm only in second order, and often it is the last one.
+The weights are the softmax of logits that start at log(1/S) and follow the gradient of the mean negative
+log-likelihood, in batches of sentences of similar length, with a step size that decays after each epoch.
+The search ends as soon as a step changes the norm of the logits by less than a tolerance. The gradient is
+orthogonal to equal logits, so the first step changes their norm only in second order and is often the last
+one.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ import numpy as np
 from hf_xst.charts.gold_groups import Array, GoldGroups, Places
 from hf_xst.charts.weights import PoolProblem
 
-# Sentences whose groups agree in number up to its last digit share batches.
+# Sentences whose numbers of groups agree except for the last digit share batches.
 BUCKET = 10
 
 
 @dataclass(frozen=True)
 class PublishedSearch:
-    """How the published search goes.
+    """Settings of the published search.
 
     Args:
-        learning_rate: the first step size.
-        decay: its factor after every epoch.
-        epochs: at most so many.
-        tolerance: it ends when the norm of the logits changes by less in a step.
-        batch_size: sentences of a step.
+        learning_rate: initial step size.
+        decay: factor of the step size after each epoch.
+        epochs: maximum number of epochs.
+        tolerance: stop once a step changes the norm of the logits by less.
+        batch_size: sentences per step.
     """
 
     learning_rate: float = 0.1
@@ -41,12 +42,12 @@ class PublishedSearch:
 
 @dataclass(frozen=True)
 class PublishedWeights:
-    """What the search has found.
+    """The result of the search.
 
     Args:
         weights: (S,), positive, summing to one.
-        updates: steps taken.
-        stopped: whether the stopping rule ended it, before the last epoch was over.
+        updates: number of steps.
+        stopped: whether the stopping rule ended the search before the last epoch.
     """
 
     weights: Array
@@ -57,15 +58,14 @@ class PublishedWeights:
 def published_weights(
     groups: GoldGroups, units: Places, *, seed: int = 0, search: PublishedSearch | None = None
 ) -> PublishedWeights:
-    """Search weights as in the published experiments.
+    """Learn weights as in the published experiments.
 
     Args:
-        groups: see `GoldGroups`; `check` must have found them usable.
-        units: (B,), what each sentence counts for in a batch's mean, by its number. As published this is one
-            more than its words: a parser's root symbol was counted, on which all sources agree, and a tagger
-            has one more pair than words.
-        seed: of the order of batches.
-        search: step size, stopping rule and so on; the published ones by default.
+        groups: `GoldGroups.check` must have accepted them.
+        units: (B,), the weight of each sentence in a batch's mean, by its number. As published, this is one
+            more than its words: a parser's root symbol counted, and a tagger has one more pair than words.
+        seed: random seed of the order of batches.
+        search: settings; the published ones by default.
     """
     search = PublishedSearch() if search is None else search
     draw = np.random.default_rng(seed)
@@ -74,8 +74,8 @@ def published_weights(
     norm, updates = float(np.linalg.norm(logits)), 0
     for epoch in range(search.epochs):
         rate = search.learning_rate * search.decay**epoch
-        for place in draw.permutation(len(batches)):
-            problem, factor = batches[place]
+        for index in draw.permutation(len(batches)):
+            problem, factor = batches[index]
             weights = _softmax(logits)
             slope = factor * problem.gradient(weights)
             logits = logits - rate * weights * (slope - weights @ slope)
@@ -92,7 +92,7 @@ def _softmax(logits: Array) -> Array:
 
 
 def _buckets(groups: GoldGroups, batch_size: int) -> Iterator[Places]:
-    """Cut the sentences that have gold into batches of like length."""
+    """Yield batches of sentences with gold, similar in length."""
     counts = np.bincount(groups.places[:, 0])
     for bucket in np.unique(counts[counts > 0] // BUCKET):
         sentences = np.flatnonzero((counts > 0) & (counts // BUCKET == bucket))
@@ -101,8 +101,8 @@ def _buckets(groups: GoldGroups, batch_size: int) -> Iterator[Places]:
 
 
 def _batch(groups: GoldGroups, units: Places, sentences: Places) -> tuple[PoolProblem, float]:
-    """Return a batch's problem, and the factor that makes its mean over groups one over units."""
+    """Return a batch's problem, and the factor from its mean over groups to a mean over units."""
     wanted = np.zeros(len(units), dtype=bool)
     wanted[sentences] = True
-    own = groups.of_sentences(wanted)
-    return PoolProblem(own), len(own) / float(units[sentences].sum())
+    chosen = groups.of_sentences(wanted)
+    return PoolProblem(chosen), len(chosen) / float(units[sentences].sum())

@@ -1,10 +1,9 @@
-"""Truth inference: what is right, and how each source errs, from the sources' answers alone.
+"""Truth inference: estimate the right labels and each source's errors from the sources' answers alone.
 
-A Bayesian combination of classifiers (Kim and Ghahramani 2012; Rahimi et al. 2019, who transfer from many
-languages by it): every item has an unknown class, and every source answers by its own confusion matrix, which
-says how often it gives each answer to items of each class. Class shares and rows of the matrices have
-Dirichlet priors; all are found together by variational inference, starting from the sources' votes. It is the
-model of Dawid and Skene (1979) with priors.
+This is Bayesian classifier combination (Kim and Ghahramani 2012; used for transfer from many languages by
+Rahimi et al. 2019), the model of Dawid and Skene (1979) with priors: every item has an unknown class, and
+every source answers by its own confusion matrix. Class proportions and rows of the matrices have Dirichlet
+priors. Variational inference starts from the sources' votes.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from torch import Tensor
 
 from hf_xst.numerics import log_normalise
 
-# Posteriors that move less than this between two rounds have settled.
-SETTLED = 1e-6
+# Inference has converged once no posterior changes by more than this between two rounds.
+CONVERGED = 1e-6
 
 
 def infer_truth(
@@ -26,23 +25,23 @@ def infer_truth(
     prior: float = 1.0,
     trust: float = 1.0,
 ) -> Tensor:
-    """Infer the classes of items from several sources' answers, without any labelled item.
+    """Infer the classes of items from several sources' answers, without labelled items.
 
     Args:
-        predictions: integers (S, M), the answers of S sources to M items; -1 where a source gives none.
+        predictions: integers (S, M), the answers of S sources to M items; -1 if an answer is missing.
         classes: K, the number of classes, which are also the answers.
-        iterations: the most rounds; it ends earlier when the posterior has settled.
-        prior: items that the prior of the class shares, and of each row of a confusion matrix, counts for,
+        iterations: maximum number of rounds; inference ends earlier once the posterior converges.
+        prior: pseudo-count of the prior of the class proportions, and of each row of a confusion matrix,
             spread evenly over the K classes.
-        trust: items by which the prior of each confusion matrix favours the right answer.
+        trust: pseudo-count that favours the right answer in the prior of each confusion matrix.
 
     Returns:
-        (M, K), log-posterior of each item's class, in float64. An item without any answer has the class
-        shares.
+        (M, K), log-posterior of each item's class, in float64. An item without answers has the class
+        proportions.
 
     Raises:
-        ValueError: the predictions are not integers of shape (S, M) below K, there is no source, or a prior
-            is not above 0 (trust: below 0).
+        ValueError: the predictions are not integers of shape (S, M) below K, sources are missing, the prior
+            is not positive, or the trust is negative.
     """
     _check(predictions, classes, prior, trust)
     answers = indicators(predictions, classes)
@@ -53,19 +52,19 @@ def infer_truth(
     for _ in range(iterations):
         log_posterior = log_normalise(_expected_log_joint(posterior, answers, prior, trust), -1)
         before, posterior = posterior, log_posterior.exp()
-        if not predictions.numel() or float((posterior - before).abs().max()) < SETTLED:
+        if not predictions.numel() or float((posterior - before).abs().max()) < CONVERGED:
             break
     return log_posterior
 
 
 def indicators(predictions: Tensor, classes: int) -> Tensor:
-    """Return (S, M, K) float64: 1 for each answer of (S, M); nothing where there is none (-1)."""
+    """Return one-hot answers, (S, M, K) float64, from (S, M); all 0 where an answer is missing (-1)."""
     given = torch.nn.functional.one_hot(predictions.long().clamp(min=0), classes).double()
     return given * (predictions >= 0)[..., None]
 
 
 def confusion_counts(posterior: Tensor, answers: Tensor) -> Tensor:
-    """Count answers by class: the expected number of items of each class to which a source gives each answer.
+    """Return the expected number of items of each class to which a source gives each answer.
 
     Args:
         posterior: (M, K), probabilities of the items' classes.

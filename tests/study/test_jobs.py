@@ -20,6 +20,7 @@ from jobs import Job, Jobs, flags, merge
 import hf_xst_cli
 from hf_xst.cli import parse
 from hf_xst.commands import analyse, learn_weights, options
+from hf_xst.sources.loading import SourceSpec
 
 STUDIES = sorted((Path(__file__).parents[2] / "scripts" / "study").glob("*.yaml"))
 CLASSES = {
@@ -68,6 +69,8 @@ def test_the_commands_accept_every_command_line(path, monkeypatch):
             monkeypatch.setattr(sys, "argv", words[1:])
             parse_arguments()
         assert not set(job.files) & set(job.needs)
+        values = options_of(job)
+        SourceSpec.parse_all([*values.get("--sources", []), *values.get("--beside", [])])
 
 
 def options_of(job: Job) -> dict[str, list[str]]:
@@ -193,6 +196,7 @@ def test_initial_models_and_changed_configurations(write):
     assert scratch["--init-from"] == ["scratch"]
     assert scratch["--like"] == [f"{ROOT}/frozen/parser/sources/en"]
     roots = options_of(jobs.evaluate_target(*block, "roots", "42"))
+    assert roots["--sources"] == [f"model={ROOT}/frozen/parser/targets/fo/models/roots/42"]
     assert roots["--config"] == ["single_root=false"]
 
 

@@ -1,16 +1,17 @@
-"""Load models by name, folder or Hub id, with errors that say what was found and what is expected."""
+"""Load models and other sources by name, with errors that say what was found and what is expected."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
 
 from hf_xst.data import WordVectors
@@ -19,8 +20,11 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
 from hf_xst.remote import explain_hub_error, split_revision
+from hf_xst.sources.base import OtherSource
+from hf_xst.sources.pool import AnySource
 
-_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>[^=]+)")
+_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>.+)")
+SPACY = "spacy:"
 _PICKLED = "pickled weights, which are never read because they can run any program; ask for safetensors"
 
 
@@ -80,16 +84,10 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
     """
     name, revision = split_revision(path, revision)
     _check_place(name, revision)
-    hub = {"revision": revision} if revision else {}
-    try:
-        # The configuration first: other kinds of model are not downloaded, and no foreign code runs.
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **hub)
-    except OSError as error:
-        raise ValueError(_missing(name, revision, error)) from error
-    except ValueError as error:
-        raise ValueError(_unsupported(name, "no config.json, or one of an unknown type")) from error
+    config = _config(name, revision)
     if not isinstance(config, StructuredConfig):
         raise ValueError(_unsupported(name, f"a model of type {config.model_type}"))
+    hub = {"revision": revision} if revision else {}
     try:
         model: StructuredModel = AutoModel.from_pretrained(name, use_safetensors=True, **hub)
     except OSError as error:
@@ -105,6 +103,18 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
     return model
+
+
+def _config(name: str, revision: str | None) -> PreTrainedConfig:
+    """Read the configuration of a model, before anything else is downloaded; no foreign code runs."""
+    hub = {"revision": revision} if revision else {}
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **hub)
+        return config
+    except OSError as error:
+        raise ValueError(_missing(name, revision, error)) from error
+    except ValueError as error:
+        raise ValueError(_unsupported(name, "no config.json, or one of an unknown type")) from error
 
 
 def _check_place(name: str, revision: str | None) -> None:
@@ -148,9 +158,123 @@ def ready_model(
     return nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")
 
 
-def load_sources(specs: Sequence[SourceSpec], vectors: WordVectors | None) -> dict[str, StructuredModel]:
-    """Load source models by name, for inference."""
-    return {spec.name: ready_model(spec.path, spec.revision, vectors) for spec in specs}
+@dataclass(frozen=True)
+class SourceSettings:
+    """How sources that are not models of this package are read.
+
+    Args:
+        task: `"parser"` or `"tagger"`, for spaCy pipelines and files.
+        label_map: YAML file from the labels of token classifiers to UPOS tags.
+        pooling: `"first"` or `"mean"` of the pieces of a word, for token classifiers.
+        confidence: probability of the given label or arc, for files and spaCy's best trees.
+        beam_width: number of trees of spaCy's parsers.
+    """
+
+    task: str | None = None
+    label_map: str | None = None
+    pooling: Literal["first", "mean"] = "first"
+    confidence: float = 0.9
+    beam_width: int = 16
+
+
+def load_source(
+    place: str, vectors: WordVectors | None = None, settings: SourceSettings | None = None
+) -> AnySource:
+    """Load a source; its kind is recognised by what is there, and no code of others runs.
+
+    Args:
+        place: `[NAME=]PLACE[@REVISION]`: a model of this package or a transformers model for token
+            classification (folder or Hub id), `spacy:PACKAGE` or the folder of a spaCy pipeline, or a CoNLL-U
+            file.
+        vectors: word vectors of the language to read, for models that read words by vectors.
+        settings: see the class.
+
+    Raises:
+        ValueError: the place holds nothing that can be a source, or the task is unknown.
+    """
+    spec, settings = SourceSpec.parse(place), settings or SourceSettings()
+    return _LOADERS[source_kind(spec)](spec, vectors, settings)
+
+
+def source_kind(spec: SourceSpec) -> str:
+    """Return the kind of source at a place: `model`, `token-classifier`, `spacy` or `conllu`.
+
+    Raises:
+        ValueError: the place holds nothing that can be a source.
+    """
+    path = Path(spec.path)
+    if spec.path.startswith(SPACY) or (path / "config.cfg").is_file():
+        return "spacy"
+    if path.is_file() and spec.path.removesuffix(".gz").endswith(".conllu"):
+        return "conllu"
+    _check_place(spec.path, spec.revision)
+    config = _config(spec.path, spec.revision)
+    names = config.architectures or []
+    is_classifier = any(name.endswith("ForTokenClassification") for name in names)
+    return "token-classifier" if is_classifier else "model"
+
+
+def _load_spacy(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
+    from hf_xst.sources.spacy_pipeline import load_spacy  # spaCy is an extra
+
+    return load_spacy(
+        spec.path.removeprefix(SPACY),
+        _task(spec, settings),
+        confidence=settings.confidence,
+        beam_width=settings.beam_width,
+    )
+
+
+def _load_annotated(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
+    from hf_xst.sources.annotated import load_annotated
+
+    columns = ("head", "deprel") if _task(spec, settings) == "parser" else ("upos",)
+    return load_annotated(spec.path, columns, confidence=settings.confidence)
+
+
+def _load_token_classifier(
+    spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings
+) -> AnySource:
+    from hf_xst.sources.token_classifier import TokenClassifier, read_label_map
+
+    labels = None if settings.label_map is None else read_label_map(settings.label_map)
+    return TokenClassifier.load(spec.path, spec.revision, labels=labels, pooling=settings.pooling)
+
+
+def _task(spec: SourceSpec, settings: SourceSettings) -> str:
+    if settings.task is None:
+        raise ValueError(f"the source {spec.name} can be a parser or a tagger: give --task")
+    return settings.task
+
+
+_LOADERS: dict[str, Callable[[SourceSpec, WordVectors | None, SourceSettings], AnySource]] = {
+    "model": lambda spec, vectors, settings: ready_model(spec.path, spec.revision, vectors),
+    "token-classifier": _load_token_classifier,
+    "spacy": _load_spacy,
+    "conllu": _load_annotated,
+}
+
+
+def load_sources(
+    specs: Sequence[SourceSpec], vectors: WordVectors | None, settings: SourceSettings | None = None
+) -> dict[str, AnySource]:
+    """Load sources by name; the task of spaCy pipelines and files defaults to that of the other sources."""
+    settings = settings or SourceSettings()
+    kinds = {spec.name: source_kind(spec) for spec in specs}
+    loaded: dict[str, AnySource] = {}
+    for spec in sorted(specs, key=lambda spec: kinds[spec.name] in ("spacy", "conllu")):
+        if settings.task is None and loaded:
+            is_tree = next(iter(loaded.values())).columns == ("head", "deprel")
+            settings = replace(settings, task="parser" if is_tree else "tagger")
+        loaded[spec.name] = _LOADERS[kinds[spec.name]](spec, vectors, settings)
+    return {spec.name: loaded[spec.name] for spec in specs}
+
+
+def source_digest(source: AnySource) -> str | None:
+    """Return the SHA-256 that identifies a source, None for sources of third parties without one."""
+    if isinstance(source, StructuredModel):
+        return weights_digest(source)
+    return source.digest() if isinstance(source, OtherSource) else None
 
 
 def weights_digest(model: StructuredModel) -> str:
