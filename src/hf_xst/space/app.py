@@ -30,11 +30,7 @@ Outputs = list[Any]
 
 
 def build(backend: Backend, examples: Sequence[ConlluSentence]) -> Any:
-    """Return the app as a `gradio.Blocks` for `launch`.
-
-    Args:
-        backend: The models.
-        examples: Sentences to choose from, at least one.
+    """Return the app as a `gradio.Blocks` for `launch`, with example sentences to choose from.
 
     Raises:
         ImportError: gradio is not installed.
@@ -50,19 +46,13 @@ def build(backend: Backend, examples: Sequence[ConlluSentence]) -> Any:
 
 
 def launch(blocks: Any, **settings: Any) -> Any:
-    """Start an app with local fonts and without a public link.
-
-    Args:
-        blocks: Result of `build`.
-        settings: Arguments of `gradio.Blocks.launch`.
-    """
+    """Start an app with local fonts and without a public link; `settings` are passed to gradio."""
     gradio = import_optional("gradio", "demo")
     fonts = [gradio.themes.Font(name) for name in ("system-ui", "sans-serif")]
     mono = [gradio.themes.Font(name) for name in ("ui-monospace", "monospace")]
     theme = gradio.themes.Base(font=fonts, font_mono=mono)
-    return blocks.launch(
-        theme=theme, css=CSS, **({"share": False, "footer_links": ["gradio", "settings"]} | settings)
-    )
+    defaults = {"share": False, "footer_links": ["gradio", "settings"]}
+    return blocks.launch(theme=theme, css=CSS, **(defaults | settings))
 
 
 class _Page:
@@ -126,11 +116,8 @@ class _Page:
         results = [self.pool, self.chart, self.best, self.download]
         # One at a time and in order, so that a slow result does not replace a newer one.
         in_turn = private | {"concurrency_id": "results", "concurrency_limit": 1}
-        everything = in_turn | {
-            "fn": self._show_all,
-            "inputs": settings,
-            "outputs": [self.marginals, *results],
-        }
+        outputs = [self.marginals, *results]
+        everything = in_turn | {"fn": self._show_all, "inputs": settings, "outputs": outputs}
         blocks.load(**everything)
         selected = [self.current, self.text]
         self.choice.input(self._choose, [self.choice, self.known], selected, **private).success(**everything)
@@ -172,13 +159,12 @@ class _Page:
         names = self._backend.tasks[task].sources
         return self._gradio.CheckboxGroup(names, value=names)
 
-    def _show_all(self, task: str, raw: str, sources: list[str], sigma: float, *weights: float) -> Outputs:
+    def _show_all(self, task: str, raw: str, sources: list[str], *settings: float) -> Outputs:
         marginals = self._call(self._backend.marginals, task, _sentence(raw), sources)
-        return [marginals, *self._show_results(task, raw, sources, sigma, *weights)]
+        return [marginals, *self._show_results(task, raw, sources, *settings)]
 
-    def _show_results(
-        self, task: str, raw: str, sources: list[str], sigma: float, *weights: float
-    ) -> Outputs:
+    def _show_results(self, task: str, raw: str, sources: list[str], *settings: float) -> Outputs:
+        sigma, *weights = settings
         by_name = dict(zip(self._backend.sources, weights, strict=True))
         # A partly typed number may be out of range.
         mass = min(max(sigma, SIGMAS[0]), SIGMAS[1])

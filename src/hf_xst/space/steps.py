@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hf_xst.charts.chart import FLOOR, ChartSettings, SourceDistributions, make_chart
 from hf_xst.models.modeling import Row, StructuredModel
-from hf_xst.sources.pool import SourcePool, joint_names
+from hf_xst.sources.pool import AnySource, SourcePool
 from hf_xst.structures.base import Structure
 
 CACHED_SENTENCES = 64
@@ -24,14 +24,7 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class SentenceDistributions:
-    """The distributions of all sources for one sentence.
-
-    Attributes:
-        row: The sentence.
-        sources: Names of the sources.
-        distributions: Their distributions (S, 1, G, C).
-        names: Common labels.
-    """
+    """The distributions (S, 1, G, C) of all sources for one sentence, over common labels `names`."""
 
     row: Row
     sources: tuple[str, ...]
@@ -48,11 +41,7 @@ class SentenceDistributions:
         return self.distributions.log_marginals[self.sources.index(source), 0].exp()
 
     def select(self, sources: Sequence[str]) -> SentenceDistributions:
-        """Keep some of the sources, in their order here.
-
-        Raises:
-            ValueError: A source is unknown, or none is selected.
-        """
+        """Keep the named sources; raise ValueError if one is unknown, or if there are no names."""
         unknown = [name for name in sources if name not in self.sources]
         if unknown or not sources:
             raise ValueError(
@@ -104,27 +93,27 @@ def run_steps(
 
 
 class TaskModels:
-    """Source models of one kind by name, applied to single sentences.
+    """Sources of one kind by name, applied to single sentences.
 
     Raises:
         ValueError: There is no model, or they are of different kinds.
     """
 
-    def __init__(self, models: Mapping[str, StructuredModel]) -> None:
+    def __init__(self, models: Mapping[str, AnySource]) -> None:
         if not models:
             raise ValueError("no source models; at least one is required")
-        self.names = joint_names(list(models.values()))
-        self.pool = SourcePool(models, self.names)
+        self.pool = SourcePool(models)
+        self.names = self.pool.names
         self.sources = list(models)
-        self._first = next(iter(models.values()))
-        self.columns = self._first.columns
+        self.columns = self.pool.kind.columns
         self._cached = lru_cache(maxsize=CACHED_SENTENCES)(self._run)
 
     @property
     def input_columns(self) -> tuple[str, ...]:
         """The columns that any of the models reads."""
-        columns = [column for source in self.pool.sources for column in source.model.input_columns]
-        return tuple(dict.fromkeys(columns))
+        models = [each.source for each in self.pool.sources if isinstance(each.source, StructuredModel)]
+        columns = [column for model in models for column in model.input_columns]
+        return tuple(dict.fromkeys(["words", *columns]))
 
     def distributions(self, words: Sequence[str], **annotation: Sequence[str]) -> SentenceDistributions:
         """Run all models on a sentence, with the columns that they read, or return cached distributions.
@@ -153,7 +142,7 @@ class TaskModels:
         """Return the columns of a structure given as candidates (G,)."""
         best = sentence.space.best_from_candidates(candidates.unsqueeze(0))
         lengths = torch.tensor([len(sentence.row["words"])])
-        return self._first.decode(best, lengths, self.names)[0]
+        return self.pool.kind.decode(best, lengths, self.names)[0]
 
     def predict(self, words: Sequence[str]) -> dict[str, list[Any]]:
         """Return the columns of the uniform pool's best structure, for models that read words only."""
