@@ -181,14 +181,14 @@ def by_group(pool: SourcePool, rows: Sequence[Row], parameters: Mapping[str, Any
         marginals = sources.log_marginals
         pooled = log_opinion_pool(marginals, weights.weights(marginals), FLOOR, valid=sources.valid)
         lengths = torch.tensor([len(row["words"]) for row in batch])
-        return pool.sources[0].model.decode(sources.with_pooled(pooled).best(), lengths, pool.names)
+        return pool.kind.decode(sources.with_pooled(pooled).best(), lengths, pool.names)
 
     return list(in_batches(rows, run))
 
 
 def true_labels(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
     """Infer the labels of words from those that all sources predict."""
-    model = pool.sources[0].model
+    model = pool.kind
     (column,) = model.columns
 
     def run(batch: list[Row]) -> list[list[list[str]]]:

@@ -33,10 +33,10 @@ def test_the_best_structure_of_the_pool_is_returned(kind, rule):
         }[rule](marginals, first.valid)
         best = first.with_scores(first.part_view(pooled)).best()
         lengths = torch.tensor([len(row["words"])])
-        assert [predicted] == sources.sources[0].model.decode(best, lengths, sources.names)
+        assert [predicted] == sources.kind.decode(best, lengths, sources.names)
         if rule == "pool":
             own = pool(distributions, weights, 1e-6).best()
-            assert [predicted] == sources.sources[0].model.decode(own, lengths, sources.names)
+            assert [predicted] == sources.kind.decode(own, lengths, sources.names)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,7 @@ from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.dataset import ChartCounts, from_ragged, structure_triples, to_mask, words_hash
 from hf_xst.models.running import run_rows
 from hf_xst.sources.building import ChartMaker, build_shards
-from hf_xst.sources.pool import Source, SourcePool, joint_names
+from hf_xst.sources.pool import PooledSource, SourcePool, joint_names
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
 ROWS = unlabelled(gold((2, 5, 1, 3, 4)))
@@ -118,8 +118,8 @@ def test_groups_without_shared_support_are_counted(monkeypatch):
     assert make.take_counts().without_support == 0
 
 
-def dropping(structure: Any, old: list[str], new: list[str]) -> Source:
-    return Source("s", None, Relabelling.between(old, new, structure))  # type: ignore[arg-type]
+def dropping(structure: Any, old: list[str], new: list[str]) -> PooledSource:
+    return PooledSource("s", None, None, Relabelling.between(old, new, structure))  # type: ignore[arg-type]
 
 
 def test_dropped_mass_of_groups_and_arcs_by_hand():

@@ -8,9 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_charts_oracle import SPACES, entries, sources_of
 
 from helpers.categorical import IndependentGroups
+from helpers.chart_oracle import SPACES, entries, sources_of
 from hf_xst.charts import log_opinion_pool, stacked_log_marginals
 from hf_xst.charts.pooling import floored
 from hf_xst.sources.analysis import TERMS, DistanceTotals, split_distance
@@ -59,9 +59,7 @@ def test_values_found_by_enumeration(shared, space, floor):
     st.sampled_from([0.0, 1e-9, 1e-3]),
     st.floats(0.1, 30),
 )
-def test_distance_is_error_minus_diversity(
-    sources, count, seed, floor, sharpness
-):
+def test_distance_is_error_minus_diversity(sources, count, seed, floor, sharpness):
     draw = torch.Generator().manual_seed(seed)
     scores = torch.randn(sources, 2, 3, count, generator=draw, dtype=torch.float64) * sharpness
     marginals, weights = scores.log_softmax(-1), torch.rand(sources, generator=draw) + 0.01

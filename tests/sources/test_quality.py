@@ -9,9 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_charts_oracle import SPACES, entries, mask_of
 
 from helpers.categorical import IndependentGroups
+from helpers.chart_oracle import SPACES, entries, mask_of
 from hf_xst.sources.analysis import QualityTotals, compare, median_log, size_text
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 

@@ -35,14 +35,14 @@ def test_pools_with_weights_by_group_are_decoded(kind):
         pooled = log_opinion_pool(marginals, weights.weights(marginals), FLOOR, valid=first.valid)
         best = first.with_scores(first.part_view(pooled)).best()
         lengths = torch.tensor([len(row["words"])])
-        assert [predicted] == pool.sources[0].model.decode(best, lengths, pool.names)
+        assert [predicted] == pool.kind.decode(best, lengths, pool.names)
 
 
 @pytest.mark.parametrize("kind", ["groups", "tagger"])
 def test_truth_is_inferred_over_the_words_of_all_sentences(kind):
     pool = pool_of(kind)
-    (column,) = pool.sources[0].model.columns
-    answers = [list(predict_rows(source.model, ROWS)) for source in pool.sources]
+    (column,) = pool.kind.columns
+    answers = [list(predict_rows(source.source, ROWS)) for source in pool.sources]
     flat = [[label for columns in rows for label in columns[column]] for rows in answers]
     names = sorted({label for labels in flat for label in labels})
     predictions = torch.tensor([[names.index(label) for label in labels] for labels in flat])

@@ -152,13 +152,15 @@ SHARDS = "train-*.parquet"
 
 @dataclass(frozen=True)
 class ChartSource:
-    """A source of charts: its Hub id and revision (None for a local folder) and the digest of its weights."""
+    """A source of charts: Hub id and revision (None for local files), digest, kind, and licence if known."""
 
     name: str
     id: str | None = None
     revision: str | None = None
     weights_sha256: str | None = None
     labels_not_in_charts: list[str] = field(default_factory=list)
+    kind: str = "model"
+    licence: str | None = None
 
 
 @dataclass(frozen=True)

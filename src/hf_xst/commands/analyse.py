@@ -12,27 +12,31 @@ from typing import Any
 from rich.table import Table
 
 from hf_xst.charts.chart import FLOOR, SIGMA
-from hf_xst.commands.options import OutputArguments, SentenceArguments, VectorArguments, option, required
+from hf_xst.commands.options import (
+    OutputArguments,
+    SentenceArguments,
+    SourceArguments,
+    VectorArguments,
+    option,
+)
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
-from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
+from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
 from hf_xst.console import console, say
 from hf_xst.drawing.plots import save_figure, scatter
 from hf_xst.files import write_text
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
-from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.sources.pool import SourcePool
 
 RESULT = "analysis.json"
 
 
 @dataclass(kw_only=True)
-class AnalyseArguments(OutputArguments, SentenceArguments, VectorArguments):
+class AnalyseArguments(OutputArguments, SourceArguments, SentenceArguments, VectorArguments):
     """Measure charts, pools and sources on sentences with gold annotation."""
 
-    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     split: str = option("Split of the treebank.", "dev")
     sigma: float = option("Probability mass to keep of each group of candidates.", SIGMA)
     floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
@@ -61,9 +65,10 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     learned = read_weights(arguments.weights) if arguments.weights else None
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     vectors = read_word_vectors(arguments)
-    models = load_sources(SourceSpec.parse_all(arguments.sources), vectors)
-    pool, model = SourcePool(models), next(iter(models.values()))
-    if arguments.tagger is not None and model.columns == (model.annotation_column,):
+    models = read_sources(arguments, vectors)
+    pool = SourcePool(models)
+    model = pool.kind
+    if arguments.tagger is not None and model.columns == ("upos",):
         raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")
     limits = length_limits(model, arguments.max_length)
     gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, model.columns, **limits)

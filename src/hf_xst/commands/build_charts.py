@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from datasets import Dataset
 
@@ -13,11 +13,12 @@ from hf_xst.charts.dataset import ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
 from hf_xst.commands.runs import RunFolder, check_one_process, check_output, package_versions
-from hf_xst.commands.sentences import annotate, read_word_vectors, unlabelled_rows
+from hf_xst.commands.sentences import annotate, read_sources, read_word_vectors, unlabelled_rows
 from hf_xst.console import say
 from hf_xst.data import first_rows
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.files import CHARTS
+from hf_xst.models.kinds import model_class_for, model_type_of
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.agreement import (
     SELECTION_SENTENCES,
@@ -26,10 +27,11 @@ from hf_xst.sources.agreement import (
     rank_sources,
     select_sources,
 )
-from hf_xst.sources.averaging import can_average
+from hf_xst.sources.averaging import SCRATCH, can_average
+from hf_xst.sources.base import OtherSource
 from hf_xst.sources.building import ChartMaker, build_shards
-from hf_xst.sources.loading import SourceSpec, load_sources, weights_digest
-from hf_xst.sources.pool import SourcePool, joint_names
+from hf_xst.sources.loading import SourceSpec, source_digest
+from hf_xst.sources.pool import AnySource, SourcePool, joint_names, kind_of
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
 
@@ -50,27 +52,30 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     check_output(options.output, CHARTS)
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
-    models = load_sources(specs, vectors)
+    models = read_sources(options, vectors)
     plan = resolve_charts(options, models)
-    model = next(iter(models.values()))
-    rows, note = unlabelled_rows(options, **length_limits(model, plan.max_length))
+    kind = SourcePool(models).kind
+    rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))
     say(note)
     rows = annotate(rows, options.tagger, vectors)
-    warn_of_unknown_words(model, rows["words"])
+    warn_of_unknown_words(kind, rows["words"])
     ranking = rank(options, plan, models, rows)
     models = {name: models[name] for name in ranking.names}
-    initial = models[ranking.initial_model]
+    initial = kind_of(models.get(ranking.initial_model, next(iter(models.values()))))
     from_average = plan.may_average and can_average(models)
     say(f"initial model: {'average of the sources' if from_average else ranking.initial_model}")
-    names = initial.names if options.labels == "initial" else joint_names([initial, *models.values()])
+    labels: Literal["initial", "union"] = "union" if ranking.initial_model == SCRATCH else options.labels
+    names = initial.names
+    if labels == "union":
+        names = joint_names([initial, *(kind_of(each) for each in models.values())])
     info = ChartInfo(
-        model_type=initial.config.model_type,
+        model_type=model_type_of(model_class_for(kind)),
         names=list(names),
         sources=[_source(spec, models[spec.name], names) for spec in specs if spec.name in models],
         settings=replace(plan.settings, weights=ranking.weights or plan.settings.weights),
         initial_model=ranking.initial_model,
         from_average=from_average,
-        labels=options.labels,
+        labels=labels,
         preset=plan.preset,
         weights_by_agreement=ranking.weights is not None,
         vectors=None if vectors is None else {"name": vectors.name, "sha256": vectors.sha256},
@@ -85,7 +90,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         info,
         sentences=note.split(": ", 1)[-1],
         text=_text_facts(options),
-        label_settings=initial.label_settings,
+        label_settings=initial.label_settings if isinstance(initial, StructuredModel) else {},
         counts=counts,
         versions=package_versions(),
     )
@@ -102,7 +107,7 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    options: BuildChartsArguments, plan: ChartPlan, models: Mapping[str, StructuredModel], rows: Dataset
+    options: BuildChartsArguments, plan: ChartPlan, models: Mapping[str, AnySource], rows: Dataset
 ) -> Ranking:
     """Select sources, weights and the initial model as the options say, without labels.
 
@@ -127,15 +132,28 @@ def rank(
         weights = agreement_weights(measures) if plan.by_agreement else None
         agreements = ", ".join(f"{name} {measures[name]['agreement']:.3f}" for name in ranked)
         say(f"agreement with the pool of the others: {agreements}")
-    initial = options.init_from or order[0]
+    own = [name for name in order if isinstance(models[name], StructuredModel)]
+    initial = options.init_from or next(iter(own), SCRATCH)
+    if initial == SCRATCH:
+        say("none of the sources can initialise training: use transfer --init-from scratch --encoder")
+        return Ranking(names, initial, weights)
     if initial not in names:
         raise ValueError(f"--init-from {initial} is not among the selected sources: {', '.join(names)}")
     return Ranking(names, initial, weights)
 
 
-def _source(spec: SourceSpec, model: StructuredModel, names: list[str]) -> ChartSource:
-    missing = sorted(set(model.names) - set(names))
-    return ChartSource(spec.name, spec.public_id(), spec.revision, weights_digest(model), missing)
+def _source(spec: SourceSpec, source: AnySource, names: list[str]) -> ChartSource:
+    missing = sorted(set(source.names) - set(names))
+    other = source if isinstance(source, OtherSource) else None
+    return ChartSource(
+        spec.name,
+        spec.public_id(),
+        spec.revision,
+        source_digest(source),
+        missing,
+        "model" if isinstance(source, StructuredModel) else other.kind if other else "other",
+        other.licence if other else None,
+    )
 
 
 def _text_facts(options: BuildChartsArguments) -> list[dict[str, Any]]:
@@ -144,9 +162,13 @@ def _text_facts(options: BuildChartsArguments) -> list[dict[str, Any]]:
     return [{"name": Path(str(options.text)).name}]
 
 
-def _identity(info: ChartInfo, models: Mapping[str, StructuredModel]) -> dict[str, Any]:
+def _identity(info: ChartInfo, models: Mapping[str, AnySource]) -> dict[str, Any]:
     """Return everything that the charts depend on besides the sentences, including model configurations."""
-    configurations = {name: model.config.to_diff_dict() for name, model in models.items()}
+    configurations = {
+        name: model.config.to_diff_dict()
+        for name, model in models.items()
+        if isinstance(model, StructuredModel)
+    }
     for configuration in configurations.values():
         configuration.pop("transformers_version", None)
     return {**asdict(info), "configurations": configurations}

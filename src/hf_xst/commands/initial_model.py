@@ -33,6 +33,8 @@ def resolve_initial_model(options: TransferArguments, info: ChartInfo) -> Transf
         return options
     if info.from_average:
         return replace(options, init_from=AVERAGE)
+    if info.initial_model == SCRATCH:
+        return replace(options, init_from=SCRATCH)
     (spec,) = _locate(options.charts, info, [info.initial_model])
     say(f"initialising from {spec.name}, which the charts were made for: {spec.path}")
     return replace(options, init_from=spec.path if spec.revision is None else f"{spec.path}@{spec.revision}")

@@ -13,26 +13,30 @@ from hf_xst.charts import GoldGroups
 from hf_xst.charts.chart import FLOOR, SourceDistributions
 from hf_xst.charts.gold_groups import Array
 from hf_xst.charts.weights import best_weights
-from hf_xst.commands.options import OutputArguments, SentenceArguments, VectorArguments, option, required
+from hf_xst.commands.options import (
+    OutputArguments,
+    SentenceArguments,
+    SourceArguments,
+    VectorArguments,
+    option,
+)
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
-from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
+from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
 from hf_xst.console import console, progress, say
 from hf_xst.files import RESULTS
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.sources.agreement import write_weights
-from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.sources.pool import SourcePool
 
 WEIGHTS_FILE = "weights.yaml"
 
 
 @dataclass(kw_only=True)
-class LearnWeightsArguments(OutputArguments, SentenceArguments, VectorArguments):
+class LearnWeightsArguments(OutputArguments, SourceArguments, SentenceArguments, VectorArguments):
     """Learn the weights of source models in the pool from a few labelled sentences."""
 
-    sources: list[str] = required("Source models: NAME=PATH_OR_ID[@REVISION] ...")
     sentences: int = option("Number of labelled sentences to draw.", 50)
     floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
     max_length: int | None = option(
@@ -69,9 +73,9 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
 def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     """Run the sources over the sentences that are drawn; also return a note on these sentences."""
     vectors = read_word_vectors(options)
-    models = load_sources(SourceSpec.parse_all(options.sources), vectors)
+    models = read_sources(options, vectors)
     sources = SourcePool(models)
-    model = sources.sources[0].model
+    model = sources.kind
     if options.treebank is None:
         raise ValueError("give --treebank: weights are learned from gold annotation")
     limits = length_limits(model, options.max_length)

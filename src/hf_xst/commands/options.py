@@ -51,7 +51,6 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
 
 _FLOOR = "Added to each marginal probability before the logarithm is taken."
 _BATCH_WORDS = "Words per batch, padding included."
-_SOURCES = "Source models: NAME=PATH_OR_ID[@REVISION] ..."
 
 
 @dataclass(kw_only=True)
@@ -92,6 +91,31 @@ class VectorArguments:
         "Word vectors of the language (.vec, .txt, .gz), for models that read words by vectors."
     )
     vector_rows: int | None = option("Read only the first N vectors.")
+
+
+@dataclass(kw_only=True)
+class SourceArguments:
+    """Sources."""
+
+    sources: list[str] = required(
+        "Sources as NAME=PLACE[@REVISION] ...; PLACE is a model of this package or a transformers model for "
+        "token classification (folder or Hub id), a spaCy pipeline (spacy:PACKAGE, or a folder), or a "
+        "CoNLL-U file with predictions for the same sentences."
+    )
+    task: Literal["parser", "tagger"] | None = option(
+        "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
+    )
+    label_map: str | None = option(
+        "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
+    )
+    pooling: Literal["first", "mean"] = option(
+        "Prediction of token classifiers for a word: that of its first piece, or the mean of all.", "first"
+    )
+    confidence: float = option(
+        "Probability of the label or arc in a file, or in the best tree of a spaCy pipeline without beam.",
+        0.9,
+    )
+    beam_width: int = option("Number of trees from which the arc probabilities of spaCy are computed.", 16)
 
 
 @dataclass(kw_only=True)
@@ -137,10 +161,9 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
 
 
 @dataclass(kw_only=True)
-class BuildChartsArguments(OutputArguments, TextArguments, VectorArguments):
-    """Make charts for unlabelled sentences from source models."""
+class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments):
+    """Make charts for unlabelled sentences from sources."""
 
-    sources: list[str] = required(_SOURCES)
     preset: Literal["recommended", "paper"] | None = option(
         "Defaults for all unset options, here and in transfer. `paper` is the published method. "
         "`recommended` initialises from the average of sources that were fine-tuned from one model, "
@@ -288,10 +311,9 @@ class PredictArguments(VectorArguments):
 
 
 @dataclass(kw_only=True)
-class VoteArguments(OutputArguments, TextArguments, VectorArguments):
-    """Combine source models without training."""
+class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments):
+    """Combine sources without training."""
 
-    sources: list[str] = required(_SOURCES)
     rule: Literal["majority", "pool", "linear"] = option(
         "Majority vote, or the best structure of the logarithmic or linear opinion pool.", "majority"
     )

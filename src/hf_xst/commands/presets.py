@@ -14,9 +14,11 @@ from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.options import BuildChartsArguments, LoopArguments, TransferArguments
 from hf_xst.console import say
 from hf_xst.models import BiaffineParserConfig, CrfTaggerConfig
-from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.columns import StructureColumns
+from hf_xst.models.kinds import model_class_for, model_type_of
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH, can_average
+from hf_xst.sources.pool import AnySource, kind_of
 from hf_xst.training.collation import ChartUse
 
 Options = TypeVar("Options", bound=LoopArguments)
@@ -110,11 +112,11 @@ def published(model_type: str, flag: str) -> Published:
     return PUBLISHED[model_type]
 
 
-def length_limits(model: StructuredModel, max_length: int | None = None) -> dict[str, int]:
+def length_limits(kind: StructureColumns, max_length: int | None = None) -> dict[str, int]:
     """Return the limits of sentences that get charts, for `hf_xst.data.prepare`.
 
     Args:
-        model: one of the sources.
+        kind: of the sources, see `SourcePool.kind`.
         max_length: longest sentence, added tokens included; defaults to the published one.
 
     Raises:
@@ -122,9 +124,10 @@ def length_limits(model: StructuredModel, max_length: int | None = None) -> dict
     """
     if max_length is not None and max_length < 1:
         raise ValueError(f"max_length is {max_length}; expected at least 1")
+    model_class = model_class_for(kind)
     if max_length is None:
-        max_length = published(model.config.model_type, "--max-length").max_length
-    return {"max_length": max_length, "added_tokens": model.leading + model.trailing}
+        max_length = published(model_type_of(model_class), "--max-length").max_length
+    return {"max_length": max_length, "added_tokens": model_class.leading + model_class.trailing}
 
 
 @dataclass(frozen=True)
@@ -148,13 +151,13 @@ class ChartPlan:
     max_length: int | None
 
 
-def resolve_charts(options: BuildChartsArguments, models: Mapping[str, StructuredModel]) -> ChartPlan:
+def resolve_charts(options: BuildChartsArguments, sources: Mapping[str, AnySource]) -> ChartPlan:
     """Resolve the options of build-charts for some sources.
 
     Raises:
         ValueError: a value is out of range, or the file of weights is broken.
     """
-    name = options.preset or _default_preset(options, models)
+    name = options.preset or _default_preset(options, sources)
     preset = PRESETS[name]
     weights = options.weights or preset.weights
     settings = ChartSettings(
@@ -176,12 +179,12 @@ def resolve_charts(options: BuildChartsArguments, models: Mapping[str, Structure
     )
 
 
-def _default_preset(options: BuildChartsArguments, models: Mapping[str, StructuredModel]) -> str:
+def _default_preset(options: BuildChartsArguments, sources: Mapping[str, AnySource]) -> str:
     if options.rule != "pool":
         return PAPER
-    if can_average(models):
+    if can_average(sources):
         return RECOMMENDED
-    model_type = next(iter(models.values())).config.model_type
+    model_type = model_type_of(model_class_for(kind_of(next(iter(sources.values())))))
     return PUBLISHED[model_type].preset if model_type in PUBLISHED else PAPER
 
 
@@ -221,7 +224,8 @@ def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPla
     rate = _first(options.learning_rate, preset.learning_rate)
     if rate is None:
         rate = published(info.model_type, "--learning-rate").learning_rate[info.chart_kind]
-    l2 = 0.0 if options.init_from == SCRATCH else options.l2
+    is_scratch = SCRATCH in (options.init_from or info.initial_model, options.init_from)
+    l2 = 0.0 if is_scratch else options.l2
     if l2 is None:
         l2 = published(info.model_type, "--l2").l2[info.chart_kind]
     batch_size = _first(options.batch_size, preset.batch_size)

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.commands.options import TextArguments, VectorArguments
+from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments
 from hf_xst.data import (
     WordVectors,
     load_treebank,
@@ -26,6 +26,8 @@ from hf_xst.data.sentence import BLANK
 from hf_xst.inference.annotation import load_tagger as load_tagger
 from hf_xst.inference.annotation import model_identity
 from hf_xst.models.running import WINDOW, predict_rows
+from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources
+from hf_xst.sources.pool import AnySource
 from hf_xst.training.trainer import GOLD
 
 _ALWAYS = frozenset(prepared_features(gold=False))
@@ -170,6 +172,17 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
     if arguments.vector_rows is not None and arguments.vector_rows < 1:
         raise ValueError(f"vector_rows is {arguments.vector_rows}; expected at least 1")
     return read_vectors(arguments.vectors, limit=arguments.vector_rows)
+
+
+def read_sources(options: SourceArguments, vectors: WordVectors | None) -> dict[str, AnySource]:
+    """Load the sources that a command names."""
+    return load_sources(
+        SourceSpec.parse_all(options.sources),
+        vectors,
+        SourceSettings(
+            options.task, options.label_map, options.pooling, options.confidence, options.beam_width
+        ),
+    )
 
 
 def annotate(

@@ -11,7 +11,7 @@ from datasets import Dataset
 from hf_xst.charts.chart import FLOOR, SourceDistributions
 from hf_xst.commands.options import VoteArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_output, summary
-from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, unlabelled_rows
+from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, unlabelled_rows
 from hf_xst.console import say
 from hf_xst.data import write_conllu
 from hf_xst.data.sentence import ConlluSentence
@@ -19,7 +19,6 @@ from hf_xst.metrics import score
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
 from hf_xst.sources.agreement import read_weights
-from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
@@ -45,10 +44,10 @@ def vote(options: VoteArguments) -> dict[str, Any]:
             "--weights requires --rule pool or linear, found majority: leave it out, or choose another rule"
         )
     vectors = read_word_vectors(options)
-    models = load_sources(SourceSpec.parse_all(options.sources), vectors)
+    models = read_sources(options, vectors)
     sources = SourcePool(models)
     weights = sources.weights(read_weights(options.weights) if options.weights else None)
-    model = sources.sources[0].model
+    model = sources.kind
     gold, note = _rows(options, model.columns)
     say(note)
     rows = annotate(gold, options.tagger, vectors)
@@ -107,7 +106,7 @@ def combine(
         else:
             best = distributions.with_pooled(distributions.pooled(rule, weights, floor)).best()
         lengths = torch.tensor([len(row["words"]) for row in batch])
-        return sources.sources[0].model.decode(best, lengths, sources.names)
+        return sources.kind.decode(best, lengths, sources.names)
 
     return list(in_batches(rows, run, batch_words))
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from transformers import MODEL_MAPPING, AutoConfig
 
+from hf_xst.models.columns import StructureColumns
 from hf_xst.models.configuration import BiaffineParserConfig, CrfTaggerConfig, StructuredConfig
 from hf_xst.models.modeling import StructuredModel, register
 from hf_xst.models.parser import BiaffineParser
@@ -46,3 +47,22 @@ def model_class(model_type: str) -> type[StructuredModel]:
         ) from error
     model: type[StructuredModel] = registered
     return model
+
+
+def model_class_for(kind: StructureColumns) -> type[StructuredModel]:
+    """Return the class of models with the same structure and columns, to train on charts of a source.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if isinstance(kind, StructuredModel):
+        return type(kind)
+    for each in KINDS.values():
+        if each.model_class.structure is kind.structure:
+            return each.model_class
+    raise ValueError(f"no kind of model has the structure {kind.structure.__name__}")
+
+
+def model_type_of(model_class: type[StructuredModel]) -> str:
+    """Return the `model_type` of a class of models."""
+    return str(model_class.config_class.model_type)  # type: ignore[union-attr]

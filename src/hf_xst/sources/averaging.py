@@ -41,9 +41,10 @@ def share_initialisation(models: Sequence[StructuredModel]) -> bool:
 
 
 @torch.no_grad()
-def can_average(models: Mapping[str, StructuredModel]) -> bool:
-    """Return whether several models, by name, share an initialisation and can be averaged."""
-    if not share_initialisation(list(models.values())):
+def can_average(sources: Mapping[str, object]) -> bool:
+    """Return whether sources, by name, are models that share an initialisation and can be averaged."""
+    models = {name: each for name, each in sources.items() if isinstance(each, StructuredModel)}
+    if len(models) < len(sources) or not share_initialisation(list(models.values())):
         return False
     try:
         _check_alike(models)

@@ -36,30 +36,11 @@ class Source(Protocol):
         """The predicted columns."""
 
     def distributions(self, rows: Sequence[Row]) -> Structure:
-        """Return the distribution over the structures of B rows with `words`, and UPOS tags if it reads them."""
+        """Return the distribution over the structures of B rows with `words`, and `upos` if it reads them."""
 
 
-class OtherSource(StructureColumns, ABC):
-    """Base of sources that are not models of this package."""
-
-    kind = "other"
-    """Kind of source, recorded with charts."""
-
-    @abstractmethod
-    def log_probs(self, rows: Sequence[Row]) -> Tensor:
-        """Return log-probabilities for each word; see the subclasses for the shape."""
-
-    @abstractmethod
-    def distributions(self, rows: Sequence[Row]) -> Structure:
-        """Return the distribution over the structures of B sentences."""
-
-    @abstractmethod
-    def digest(self) -> str:
-        """Return the SHA-256 of everything that the distributions depend on besides the sentences."""
-
-
-class OtherTagger(TagColumns, OtherSource):
-    """A tagger that judges each word separately: pairs of tags have the product of their probabilities.
+class LabelledTags(TagColumns):
+    """Tags by name.
 
     Args:
         tags: the T tags.
@@ -85,17 +66,9 @@ class OtherTagger(TagColumns, OtherSource):
         """The scheme of the tags, if they mark spans."""
         return self._scheme
 
-    @abstractmethod
-    def log_probs(self, rows: Sequence[Row]) -> Tensor:
-        """Return the log-probability of each tag for each word: (B, N, T), anything beyond the lengths."""
 
-    def distributions(self, rows: Sequence[Row]) -> LinearChainCRF:
-        """Return the distribution over tag sequences, boundaries included."""
-        return tag_distribution(self.log_probs(rows), _lengths(rows), self.names, self.scheme)
-
-
-class OtherParser(TreeColumns, OtherSource):
-    """A parser that judges the head and relation of each word.
+class LabelledTrees(TreeColumns):
+    """Trees with relations by name.
 
     Args:
         relations: the L relations.
@@ -108,6 +81,43 @@ class OtherParser(TreeColumns, OtherSource):
     def names(self) -> list[str]:
         """The relations."""
         return self._relations
+
+
+class OtherSource(StructureColumns, ABC):
+    """Base of sources that are not models of this package."""
+
+    kind = "other"
+    """Kind of source, recorded with charts."""
+    licence: str | None = None
+    """Licence of the source, if known."""
+
+    @abstractmethod
+    def log_probs(self, rows: Sequence[Row]) -> Tensor:
+        """Return log-probabilities for each word; see the subclasses for the shape."""
+
+    @abstractmethod
+    def distributions(self, rows: Sequence[Row]) -> Structure:
+        """Return the distribution over the structures of B sentences."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return the SHA-256 of everything that the distributions depend on besides the sentences."""
+
+
+class OtherTagger(LabelledTags, OtherSource):
+    """A tagger that judges each word separately: pairs of tags have the product of their probabilities."""
+
+    @abstractmethod
+    def log_probs(self, rows: Sequence[Row]) -> Tensor:
+        """Return the log-probability of each tag for each word: (B, N, T), anything beyond the lengths."""
+
+    def distributions(self, rows: Sequence[Row]) -> LinearChainCRF:
+        """Return the distribution over tag sequences, boundaries included."""
+        return tag_distribution(self.log_probs(rows), _lengths(rows), self.names, self.scheme)
+
+
+class OtherParser(LabelledTrees, OtherSource):
+    """A parser that judges the head and relation of each word."""
 
     @abstractmethod
     def log_probs(self, rows: Sequence[Row]) -> Tensor:

@@ -23,7 +23,7 @@ from hf_xst.remote import explain_hub_error, split_revision
 from hf_xst.sources.base import OtherSource
 from hf_xst.sources.pool import AnySource
 
-_SPEC = re.compile(r"(?:(?P<name>[^=/@]+)=)?(?P<place>.+)")
+_SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
 SPACY = "spacy:"
 _PICKLED = "pickled weights, which are never read because they can run any program; ask for safetensors"
 
@@ -44,7 +44,7 @@ class SourceSpec:
             ValueError: the text has another form.
         """
         match = _SPEC.fullmatch(text)
-        place, revision = split_revision(match["place"]) if match else ("", None)
+        place, revision = split_revision(match["named"] or match["place"]) if match else ("", None)
         if match is None or revision == "" or ("@" in place and not Path(place).exists()):
             raise ValueError(f"cannot read the source {text!r}; expected NAME=PATH_OR_ID[@REVISION]")
         path = place.rstrip("/") or place

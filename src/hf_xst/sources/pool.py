@@ -1,4 +1,4 @@
-"""Pool source models: their distributions over one label set."""
+"""Pool sources: their distributions over one label set."""
 
 from __future__ import annotations
 
@@ -10,28 +10,44 @@ from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.models.cached_embeddings import EmbeddingSource, shared_encoders
-from hf_xst.models.modeling import Row, StructuredModel
+from hf_xst.models.columns import Row, StructureColumns
+from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import run_rows
+from hf_xst.sources.base import LabelledTags, LabelledTrees, Source
 from hf_xst.sources.word_checks import warn_of_different_vectors
 from hf_xst.structures.base import Structure
 
+AnySource = StructuredModel | Source
+
 
 @dataclass
-class Source:
-    """A source model and how its labels map to those of the pool."""
+class PooledSource:
+    """A source and how its labels map to those of the pool.
+
+    Args:
+        name: its name.
+        source: a model of this package, or any other source.
+        kind: its kind of structure and columns; the model itself for a model.
+        relabelling: from its labels to those of the pool.
+        embeddings: cached embeddings for a model.
+    """
 
     name: str
-    model: StructuredModel
+    source: AnySource
+    kind: StructureColumns
     relabelling: Relabelling
-    states: EmbeddingSource | None = None
+    embeddings: EmbeddingSource | None = None
     dropped_mass: float = field(default=0.0, init=False)
 
     def distribution(self, rows: Sequence[Row]) -> Structure:
-        """Return the model's distribution over structures that use the labels of the pool only.
+        """Return the distribution over structures that use the labels of the pool only.
 
         The expected number of candidates with dropped labels is added to `dropped_mass`.
         """
-        own = self.model.distribution(run_rows(self.model, rows, self.states))
+        if isinstance(self.source, StructuredModel):
+            own: Structure = self.source.distribution(run_rows(self.source, rows, self.embeddings))
+        else:
+            own = self.source.distributions(rows)
         if self.relabelling.is_identity:
             return own
         if self.relabelling.dropped:
@@ -47,44 +63,45 @@ class Source:
 
 
 class SourcePool:
-    """Several source models of one kind over one label set.
+    """Several sources of one kind over one label set.
 
     Args:
-        models: the models by name, in the order in which they are pooled.
-        names: labels of the pool; by default the union of the models' labels.
+        sources: models and other sources by name, in the order in which they are pooled.
+        names: labels of the pool; by default the union of the sources' labels.
         states: cached embeddings by model name; by default models with the same frozen encoder run it once
             per batch.
 
     Raises:
-        ValueError: the models are not all of one kind, or do not predict the same columns.
+        ValueError: the sources are not all of one kind, or do not predict the same columns.
     """
 
     def __init__(
         self,
-        models: Mapping[str, StructuredModel],
+        sources: Mapping[str, AnySource],
         names: Sequence[str] | None = None,
         states: Mapping[str, EmbeddingSource | None] | None = None,
     ) -> None:
-        kinds = {model.config.model_type for model in models.values()}
-        if len(kinds) != 1:
-            found = ", ".join(f"{name}: {model.config.model_type}" for name, model in models.items())
-            raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
-        fills = {name: " and ".join(model.columns) for name, model in models.items()}
-        if len({(fills[name], model.scheme) for name, model in models.items()}) > 1:
-            found = ", ".join(
-                f"{name}: {fills[name]}" + (f" ({model.scheme})" if model.scheme else "")
-                for name, model in models.items()
-            )
-            raise ValueError(f"the sources must all predict the same column; found {found}")
+        kinds = {name: kind_of(source) for name, source in sources.items()}
+        _check_kinds(kinds)
+        models = {name: each for name, each in sources.items() if isinstance(each, StructuredModel)}
         warn_of_different_vectors(models)
-        ready = shared_encoders(models) if states is None else states
-        self.names = joint_names(list(models.values())) if names is None else list(names)
+        embeddings = shared_encoders(models) if states is None else states
+        self.names = joint_names(list(kinds.values())) if names is None else list(names)
         self.sources = [
-            Source(
-                name, model, Relabelling.between(model.names, self.names, model.structure), ready.get(name)
+            PooledSource(
+                name,
+                source,
+                kinds[name],
+                Relabelling.between(kinds[name].names, self.names, kinds[name].structure),
+                embeddings.get(name),
             )
-            for name, model in models.items()
+            for name, source in sources.items()
         ]
+
+    @property
+    def kind(self) -> StructureColumns:
+        """Structure and columns of the sources, to translate gold and best structures; pass it `names`."""
+        return self.sources[0].kind
 
     @property
     def source_names(self) -> list[str]:
@@ -105,16 +122,15 @@ class SourcePool:
         Raises:
             ValueError: the rows hold no gold.
         """
-        model = self.sources[0].model
-        missing = [column for column in model.columns if column not in rows[0]]
+        missing = [column for column in self.kind.columns if column not in rows[0]]
         if missing:
             raise ValueError(
                 f"sentence {rows[0].get('sent_id', '?')} has no column {' and '.join(missing)}; expected "
                 "rows with gold, as prepared from a treebank"
             )
-        labels = model.encode_gold(rows, self.names).to(like.scores.device)
+        labels = self.kind.encode_gold(rows, self.names).to(like.scores.device)
         lengths = torch.tensor([len(row["words"]) for row in rows], device=like.scores.device)
-        return like.candidates(model.gold_best(labels, lengths, self.names))
+        return like.candidates(self.kind.gold_best(labels, lengths, self.names))
 
     def weights(self, by_name: Mapping[str, float] | None) -> list[float] | None:
         """Return weights by name in the order of the sources.
@@ -142,12 +158,38 @@ class SourcePool:
         return mass
 
 
-def joint_names(models: Sequence[StructuredModel]) -> list[str]:
-    """Return the union of several models' labels: the first model's order, then what others add.
+def kind_of(source: AnySource) -> StructureColumns:
+    """Return the kind of structure and the columns of a source, from its columns if it does not say."""
+    if isinstance(source, StructureColumns):
+        return source
+    if source.columns == LabelledTrees(()).columns:
+        return LabelledTrees(source.names)
+    return LabelledTags(source.names[: -len(LabelledTags.special_names)], *source.columns)
 
-    Special labels, which every model of a kind has, stay last.
+
+def _check_kinds(kinds: Mapping[str, StructureColumns]) -> None:
+    """Reject sources of different structures or columns."""
+    if len({kind.structure for kind in kinds.values()}) != 1:
+        found = ", ".join(f"{name}: {_describe(kind)}" for name, kind in kinds.items())
+        raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
+    if len({(kind.columns, kind.scheme) for kind in kinds.values()}) > 1:
+        found = ", ".join(
+            f"{name}: {' and '.join(kind.columns)}" + (f" ({kind.scheme})" if kind.scheme else "")
+            for name, kind in kinds.items()
+        )
+        raise ValueError(f"the sources must all predict the same column; found {found}")
+
+
+def _describe(kind: StructureColumns) -> str:
+    return kind.config.model_type if isinstance(kind, StructuredModel) else kind.structure.__name__
+
+
+def joint_names(kinds: Sequence[StructureColumns]) -> list[str]:
+    """Return the union of several label sets: the order of the first, then what others add.
+
+    Special labels, which every member of a kind has, stay last.
     """
     labels: dict[str, None] = {}
-    for model in models:
-        labels |= dict.fromkeys(model.config.labels or [])
-    return [*labels, *models[0].special_names]
+    for kind in kinds:
+        labels |= dict.fromkeys(kind.names[: len(kind.names) - len(kind.special_names)])
+    return [*labels, *kinds[0].special_names]

@@ -28,14 +28,14 @@ def warn_of_different_vectors(models: Mapping[str, StructuredModel]) -> None:
         )
 
 
-def warn_of_unknown_words(model: StructuredModel, sentences: Iterable[Sequence[str]]) -> None:
+def warn_of_unknown_words(model: object, sentences: Iterable[Sequence[str]]) -> None:
     """Warn if a model that reads words by vectors knows less than half of the words of a text.
 
     Args:
-        model: the model.
+        model: a model, or any other source, which is not checked.
         sentences: their words; the first sentences are sampled.
     """
-    table = model.encoder.words
+    table = model.encoder.words if isinstance(model, StructuredModel) else None
     if not isinstance(table, VectorTable):
         return
     words = {word for sentence in islice(sentences, SAMPLED_SENTENCES) for word in sentence}
