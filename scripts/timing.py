@@ -1,4 +1,4 @@
-"""How `benchmark.py` times pieces of work and tells the outcome."""
+"""Time pieces of work for `benchmark.py` and format the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ("hf_xst", "torch", "numpy", "transformers", "torch-struct", "ufal.ch
 
 
 class Line(NamedTuple):
-    """Two ways with their median seconds, and what their quotient says."""
+    """Two ways with their median seconds, and the meaning of their quotient."""
 
     what: str
     one: str

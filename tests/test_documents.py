@@ -1,4 +1,4 @@
-"""What the documents name exists, the README's way in is short, and no file tells of somebody's machine."""
+"""Names in the documents exist, the README starts with two commands, and no file contains local paths."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_readme_begins_with_two_commands():
 def test_no_file_holds_a_path_of_somebodys_machine():
     git = shutil.which("git")
     if git is None or not (REPOSITORY / ".git").exists():
-        pytest.skip("not a git checkout: which files are tracked cannot be told")
+        pytest.skip("not a git checkout: the tracked files are unknown")
     listed = subprocess.run([git, "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, check=True)
     found = []
     for name in filter(None, listed.stdout.decode().split("\0")):

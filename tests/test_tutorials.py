@@ -37,6 +37,10 @@ def test_a_structure_of_ones_own_can_be_pooled_and_trained_on(tutorial):
     assert 0 <= tutorial("add_a_structure").main() < 0.2
 
 
+def test_a_source_of_ones_own_can_be_pooled(tutorial, tmp_path):
+    assert tutorial("add_a_source").main(str(tmp_path)) == ["DET", "NOUN", "VERB"]
+
+
 @pytest.mark.slow
 def test_a_model_over_a_structure_of_ones_own(tutorial, tmp_path):
     tutorial("train_a_structure").main(24)

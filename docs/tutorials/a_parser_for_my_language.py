@@ -1,7 +1,7 @@
 """Build a tagger and a parser for a language without labelled data, starting from running text.
 
 `python a_parser_for_my_language.py [FOLDER [SENTENCES]]` runs the tutorial. Its languages are invented, so
-nothing is downloaded; replace them by your own text and other people's source models. With the default of 400
+nothing is downloaded; replace them by your own text and other people's source models. With the default of 600
 sentences it takes about two minutes on two cores.
 """
 
@@ -43,13 +43,13 @@ def main(sentences: int) -> None:
     #    Here small ones are trained on treebanks of four other invented languages. All but the first are
     #    fine-tuned from the first: then the average of their weights is a good initial model for your
     #    language.
-    epochs = 16 if sentences >= 200 else 1
+    epochs = 24 if sentences >= 200 else 1
     for task in models:
         for name in SOURCES:
             begin = (
                 f"--model {' '.join(size_options(task))} --epochs {epochs} --learning-rate 0.003"
                 if name == FIRST
-                else f"--init-from {task}s/{FIRST} --epochs {max(1, epochs // 3)} --learning-rate 0.001"
+                else f"--init-from {task}s/{FIRST} --epochs {max(1, epochs // 4)} --learning-rate 0.001"
             )
             run(
                 f"train-source --task {task} --treebank train={name}-train.conllu,dev={name}-dev.conllu "
@@ -73,7 +73,7 @@ def main(sentences: int) -> None:
             f"--output {task}-charts"
         )
         run(
-            f"transfer --charts {task}-charts {vectors} --max-steps {10 * epochs} --batch-size 32 "
+            f"transfer --charts {task}-charts {vectors} --max-steps {6 * epochs} --batch-size 32 "
             f"--learning-rate 0.001 --output my-{task}"
         )
 
@@ -102,4 +102,4 @@ def main(sentences: int) -> None:
 
 
 if __name__ == "__main__":
-    tutorial(main, __doc__, "runs/my-language", 400)
+    tutorial(main, __doc__, "runs/my-language", 600)

@@ -3,10 +3,10 @@
 Pooling, charts and loss know nothing of trees or tags. What they need is a distribution over structures
 that take one candidate of each group: a tree takes one head for each word, a chain one pair of tags for each
 two neighbours. Here is the smallest such thing, a free choice for each word.
-`train_a_structure.py` goes on with it: a model, trainers and commands.
+`train_a_structure.py` continues: a model, trainers and commands.
 """
 
-# ruff: noqa: D102 - what each method is for is told by `Structure`
+# ruff: noqa: D102 - `Structure` documents its methods
 from __future__ import annotations
 
 from collections.abc import Sequence

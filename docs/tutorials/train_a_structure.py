@@ -4,7 +4,7 @@ The structure is that of `add_a_structure.py`: here a tag for each word, which a
 is a class that turns states into scores and names into numbers. Charts, trainers and commands stay.
 """
 
-# ruff: noqa: D102 - what each method is for is told by `StructuredModel`
+# ruff: noqa: D102 - `StructuredModel` documents its methods
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.models import CrfTagger as CrfTagger
     from hf_xst.models import CrfTaggerConfig as CrfTaggerConfig
     from hf_xst.sources.loading import load_model as load_model
+    from hf_xst.sources.loading import load_source as load_source
     from hf_xst.sources.pool import SourcePool as SourcePool
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
@@ -72,6 +73,7 @@ _HOMES = {
     "train_source": "commands.train_source",
     "transfer": "commands.transfer",
     "load_model": "sources.loading",
+    "load_source": "sources.loading",
     "push_charts": "hub.publish",
     "push_folder": "hub.publish",
     "push_model": "hub.publish",

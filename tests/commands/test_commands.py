@@ -219,7 +219,7 @@ def test_the_recommended_preset_applies_from_charts_to_training(world, tmp_path,
     assert f"initialising from {order[1]}, which the charts were made for" in capsys.readouterr().err
     assert results(moved)["use"] == {"best": "pool", "sigma": 0.95, "soft": 0.5}
     assert results(moved)["batch_size"] == 4
-    # What is told wins over the recipe.
+    # Options take precedence over the preset.
     words = ["--vectors", world.folder / "one.target.vec", "--output", tmp_path / "told", "--soft", 0]
     assert run(*transfer, *words, "--best", "sources") == 0
     assert results(tmp_path / "told")["use"] == {"best": "sources", "sigma": 0.95, "soft": 0.0}

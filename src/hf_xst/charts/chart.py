@@ -77,7 +77,7 @@ class SourceDistributions:
     def valid(self) -> Tensor:
         """Bool (B, G, C), the candidates that any source considers possible.
 
-        A floor is added to these only: it stands for a probability too small to be told from zero. Candidates
+        A floor is added to these only: it stands for probabilities that round to zero. Candidates
         that no structure contains must get none.
         """
         return torch.stack([source.possible for source in self.sources]).any(0)

@@ -52,7 +52,7 @@ class GoldGroups:
 
         Args:
             log_marginals: (S, B, G, C), log-probabilities of S sources.
-            gold: (B, G), index of the right candidate, -1 where there is none.
+            gold: (B, G), index of the right candidate, -1 for none.
             floor: see `log_opinion_pool`.
             valid: bool (B, G, C), candidates that the pool may use; by default those that any source
                 supports. The gold candidate always counts.
@@ -140,7 +140,7 @@ class GoldGroups:
         """Check that there is gold, and that every source gives it some probability.
 
         Args:
-            named: tells what a sentence is called, by its number.
+            named: returns the name of a sentence from its number.
 
         Raises:
             ValueError: it is not so; the message names sentences and groups.

@@ -26,7 +26,7 @@ def chart_quality(distribution: Structure, chart: Tensor, gold: Tensor) -> dict[
     Args:
         distribution: any distribution over the structures of the B sentences; its scores do not matter.
         chart: bool (B, G, C).
-        gold: (B, G), index of the right candidate, -1 where there is none.
+        gold: (B, G), index of the right candidate, -1 for none.
 
     Returns:
         `precision` and `recall` (floats; precision is NaN when no chart holds a structure, recall when there

@@ -20,7 +20,7 @@ STEP = 1e-13
 ZERO = 1e-9
 # The weight of a source that is worth nothing but for what it excludes (at floor 0).
 TRACE = 1e-6
-# For each source, so many faces of the simplex are tried before an error says that the optimum was not found.
+# Faces of the simplex to try per source before the search fails.
 _MOST_FACES = 20
 
 
@@ -31,7 +31,7 @@ def learn_weights(
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources.
-        gold: (B, G), index of the right candidate, -1 where there is none.
+        gold: (B, G), index of the right candidate, -1 for none.
         floor: see `log_opinion_pool`.
         valid: bool (B, G, C), candidates that may get probability; by default those that any source supports.
 

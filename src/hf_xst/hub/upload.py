@@ -113,7 +113,7 @@ class Repository:
 
     @property
     def account(self) -> str:
-        """The account in the repository's id; empty if there is none."""
+        """The account in the repository's id; empty without one."""
         return self.name.rpartition("/")[0]
 
     def download_card(self) -> Path | None:

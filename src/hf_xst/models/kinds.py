@@ -53,7 +53,7 @@ def model_class_for(kind: StructureColumns) -> type[StructuredModel]:
     """Return the class of models with the same structure and columns, to train on charts of a source.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no kind of model has this structure.
     """
     if isinstance(kind, StructuredModel):
         return type(kind)

@@ -92,7 +92,7 @@ class Description:
     def __init__(self, pool: SourcePool, charts: Mapping[str, ChartSettings]) -> None:
         if not charts:
             raise ValueError("no kind of chart to measure")
-        added = pool.sources[0].model.added_groups
+        added = pool.kind.added_groups
         first = next(iter(charts.values()))
         self.pool, self.charts = pool, dict(charts)
         self.weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
@@ -271,7 +271,7 @@ def split_distance(
 
     Args:
         log_marginals: (S, B, G, C), log-probabilities of S sources.
-        gold: (B, G), index of the right candidate, -1 where there is none.
+        gold: (B, G), index of the right candidate, -1 for none.
         weights: (S,), uniform by default.
         floor: see `log_opinion_pool`.
         valid: bool (B, G, C); defaults to what any source supports.

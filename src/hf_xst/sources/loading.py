@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +21,12 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
 from hf_xst.remote import explain_hub_error, split_revision
-from hf_xst.sources.base import OtherSource
+from hf_xst.sources.base import OtherSource, Source
 from hf_xst.sources.pool import AnySource
 
 _SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
 SPACY = "spacy:"
+ENTRY_POINTS = "hf_xst.sources"
 _PICKLED = "pickled weights, which are never read because they can run any program; ask for safetensors"
 
 
@@ -184,8 +186,9 @@ def load_source(
 
     Args:
         place: `[NAME=]PLACE[@REVISION]`: a model of this package or a transformers model for token
-            classification (folder or Hub id), `spacy:PACKAGE` or the folder of a spaCy pipeline, or a CoNLL-U
-            file.
+            classification (folder or Hub id), `spacy:PACKAGE` or the folder of a spaCy pipeline, a CoNLL-U
+            file, or `NAME:PLACE` for an entry point NAME of the group `hf_xst.sources`, which is called with
+            PLACE and the settings.
         vectors: word vectors of the language to read, for models that read words by vectors.
         settings: see the class.
 
@@ -197,7 +200,7 @@ def load_source(
 
 
 def source_kind(spec: SourceSpec) -> str:
-    """Return the kind of source at a place: `model`, `token-classifier`, `spacy` or `conllu`.
+    """Return the kind of source at a place: `model`, `token-classifier`, `spacy`, `conllu` or `entry-point`.
 
     Raises:
         ValueError: the place holds nothing that can be a source.
@@ -207,6 +210,8 @@ def source_kind(spec: SourceSpec) -> str:
         return "spacy"
     if path.is_file() and spec.path.removesuffix(".gz").endswith(".conllu"):
         return "conllu"
+    if _entry_point(spec) is not None:
+        return "entry-point"
     _check_place(spec.path, spec.revision)
     config = _config(spec.path, spec.revision)
     names = config.architectures or []
@@ -241,6 +246,23 @@ def _load_token_classifier(
     return TokenClassifier.load(spec.path, spec.revision, labels=labels, pooling=settings.pooling)
 
 
+def _entry_point(spec: SourceSpec) -> EntryPoint | None:
+    """Return the entry point that a place `NAME:PLACE` names, if it is installed."""
+    name, colon, _ = spec.path.partition(":")
+    return next(iter(entry_points(group=ENTRY_POINTS, name=name)), None) if colon else None
+
+
+def _load_entry_point(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
+    entry = _entry_point(spec)
+    assert entry is not None
+    source: AnySource = entry.load()(spec.path.partition(":")[2], settings)
+    if not isinstance(source, Source):
+        raise ValueError(
+            f"{entry.value} returned a {type(source).__name__}; expected a hf_xst.sources.Source"
+        )
+    return source
+
+
 def _task(spec: SourceSpec, settings: SourceSettings) -> str:
     if settings.task is None:
         raise ValueError(f"the source {spec.name} can be a parser or a tagger: give --task")
@@ -252,6 +274,7 @@ _LOADERS: dict[str, Callable[[SourceSpec, WordVectors | None, SourceSettings], A
     "token-classifier": _load_token_classifier,
     "spacy": _load_spacy,
     "conllu": _load_annotated,
+    "entry-point": _load_entry_point,
 }
 
 
