@@ -171,7 +171,8 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(403, f"you may not create a repository for {name.split('/')[0]}")
         with self.store.lock:
             if self.store.path(kind, name).exists():
-                raise RefusedError(409, "You already created this repo")
+                body = {"error": "You already created this repo", "url": self.location(kind, name)}
+                raise RefusedError(409, body["error"], body=body)
             private = wanted.get("visibility") == "private"
             self.store.create(kind, name, private=private, sdk=wanted.get("sdk"))
         self.reply(200, {"url": self.location(kind, name), "name": name, "id": name})
