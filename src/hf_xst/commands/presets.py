@@ -224,7 +224,7 @@ def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPla
     rate = _first(options.learning_rate, preset.learning_rate)
     if rate is None:
         rate = published(info.model_type, "--learning-rate").learning_rate[info.chart_kind]
-    is_scratch = SCRATCH in (options.init_from or info.initial_model, options.init_from)
+    is_scratch = (options.init_from or info.initial_model) == SCRATCH
     l2 = 0.0 if is_scratch else options.l2
     if l2 is None:
         l2 = published(info.model_type, "--l2").l2[info.chart_kind]
