@@ -113,6 +113,19 @@ def test_different_annotations_of_one_sentence_are_averaged_in_any_order(tmp_pat
     torch.testing.assert_close(sources[0][1].log_probs(ROWS[:1]), sources[1][1].log_probs(ROWS[:1]))
 
 
+def test_averaged_probabilities_in_misc_are_marginals_too(tmp_path):
+    other = (
+        B.replace("1\tamod", "1\tobj")
+        .replace("ArcProb=0.6000", "ArcProb=0.3000")
+        .replace("_\t2\tobj", "_\t3\tobj")
+    )
+    distribution = load_annotated(file_of(tmp_path, B, B, other, C), TREE).distributions(ROWS[1:2])
+    marginals = distribution.marginals()[0]
+    # Of w4 with head 1 and amod or obj; all others share the rest: head 0 and root, head 2 and amod or obj.
+    expected = torch.tensor([2 * 0.6 + 0.7 / 4, 0.3 + 2 * 0.4 / 4]) / 3
+    torch.testing.assert_close(marginals[1, 3, :2], expected, rtol=0, atol=1e-4)
+
+
 def test_a_blank_makes_labels_equally_probable_and_is_reported_once(tmp_path, capsys):
     blank = A.replace("NOUN", "_").replace("obj:x", "_") + "3\tw5\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
     path = file_of(tmp_path, blank, B)

@@ -276,20 +276,23 @@ def _fit(initial: DependencyTreeCRF, target: Tensor, fitted: Tensor) -> Dependen
     """Shift scores until the marginals of the fitted candidates are the target, as far as trees allow it.
 
     This maximises sum(target * shift) - log Z, which is concave in the shifts, sentence by sentence, with the
-    step sizes of Barzilai and Borwein (1988).
+    step sizes of Barzilai and Borwein (1988). The fitted labels of an arc have one shift, because their
+    scores already have the proportions of the target.
 
     Args:
-        initial: the distribution without shifts.
+        initial: the distribution without shifts; the scores are the logarithm of the target.
         target: (B, N, C) probabilities.
         fitted: Bool (B, N, C), the candidates to shift.
     """
-    scores = initial.group_view(initial.scores.double())  # (B, N, C)
-    curvature = (target * (1 - target)).clamp(min=1e-9)  # of log Z if words were independent
-    distribution = initial
-    shift = change = before = torch.zeros_like(scores)
+    chosen, scores = initial.part_view(fitted), initial.scores.double()  # (B, N+1, N+1, L)
+    # The scores of an arc with fitted labels, and with others: (B, N+1, N+1, 2)
+    arcs = torch.stack([scores.masked_fill(hide, -torch.inf).logsumexp(3) for hide in (~chosen, chosen)], 3)
+    wanted = initial.part_view(target * fitted).sum(3)  # (B, N+1, N+1)
+    curvature = (wanted * (1 - wanted)).clamp(min=1e-9)  # of log Z if words were independent
+    shift = change = before = torch.zeros_like(wanted)
     for iteration in range(_ITERATIONS):
-        distribution = initial.with_scores(initial.part_view(scores + shift))
-        error = (target - initial.group_view(distribution.marginals())).masked_fill(~fitted, 0)
+        shifted = arcs + torch.stack([shift, torch.zeros_like(shift)], 3)
+        error = (wanted - initial.with_scores(shifted).marginals()[..., 0]).masked_fill(~chosen.any(3), 0)
         active = error.abs().amax((1, 2), keepdim=True) > _TOLERANCE
         if not active.any():
             break
@@ -300,4 +303,4 @@ def _fit(initial: DependencyTreeCRF, target: Tensor, fitted: Tensor) -> Dependen
         step = torch.full_like(ratio[0], 0.5) if iteration == 0 else (ratio[0] / ratio[1]).nan_to_num(0.5)
         moved = (shift + step.clamp(0.02, 2) * direction * active).clamp(-_LARGEST_SHIFT, _LARGEST_SHIFT)
         change, before, shift = moved - shift, direction, moved
-    return initial.with_scores(distribution.scores.float())
+    return initial.with_scores(torch.where(chosen, scores + shift[..., None], scores).float())
