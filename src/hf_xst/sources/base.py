@@ -113,7 +113,8 @@ class OtherTagger(LabelledTags, OtherSource):
 
     def distributions(self, rows: Sequence[Row]) -> LinearChainCRF:
         """Return the distribution over tag sequences, boundaries included."""
-        return tag_distribution(self.log_probs(rows), _lengths(rows), self.names, self.scheme)
+        log_probs = self.log_probs(rows).to(inference_device())
+        return tag_distribution(log_probs, _lengths(rows).to(log_probs.device), self.names, self.scheme)
 
 
 class OtherParser(LabelledTrees, OtherSource):
@@ -125,7 +126,8 @@ class OtherParser(LabelledTrees, OtherSource):
 
     def distributions(self, rows: Sequence[Row]) -> DependencyTreeCRF:
         """Return the distribution over trees whose arcs have these probabilities as weights."""
-        return tree_distribution(self.log_probs(rows), _lengths(rows))
+        log_probs = self.log_probs(rows).to(inference_device())
+        return tree_distribution(log_probs, _lengths(rows).to(log_probs.device))
 
 
 def tag_distribution(
@@ -158,6 +160,11 @@ def tree_distribution(log_probs: Tensor, lengths: Tensor) -> DependencyTreeCRF:
     """
     arcs = log_probs.transpose(1, 2)  # (B, N+1, N, L): head first
     return DependencyTreeCRF(torch.nn.functional.pad(arcs, (0, 0, 1, 0)), lengths)
+
+
+def inference_device() -> torch.device:
+    """Return the device on which sources run: the GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _lengths(rows: Sequence[Row]) -> Tensor:

@@ -9,7 +9,6 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
-import torch
 from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
@@ -21,7 +20,7 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
 from hf_xst.remote import explain_hub_error, split_revision
-from hf_xst.sources.base import OtherSource, Source
+from hf_xst.sources.base import OtherSource, Source, inference_device
 from hf_xst.sources.pool import AnySource
 
 _SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
@@ -157,7 +156,7 @@ def ready_model(
 ) -> StructuredModel:
     """Load a model for inference, as `load_model` does, on the GPU if there is one."""
     model = load_model(path, revision, vectors)
-    return nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")
+    return nn.Module.to(model, inference_device())
 
 
 @dataclass(frozen=True)
