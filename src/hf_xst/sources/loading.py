@@ -24,6 +24,7 @@ from hf_xst.sources.base import OtherSource, Source, inference_device
 from hf_xst.sources.pool import AnySource
 
 _SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
+Task = Literal["parser", "tagger"]
 SPACY = "spacy:"
 ENTRY_POINTS = "hf_xst.sources"
 _PICKLED = "pickled weights, which are never read because they can run any program; ask for safetensors"
@@ -171,7 +172,7 @@ class SourceSettings:
         beam_width: number of trees of spaCy's parsers.
     """
 
-    task: str | None = None
+    task: Task | None = None
     label_map: str | None = None
     pooling: Literal["first", "mean"] = "first"
     confidence: float = 0.9
@@ -262,7 +263,7 @@ def _load_entry_point(spec: SourceSpec, vectors: WordVectors | None, settings: S
     return source
 
 
-def _task(spec: SourceSpec, settings: SourceSettings) -> str:
+def _task(spec: SourceSpec, settings: SourceSettings) -> Task:
     if settings.task is None:
         raise ValueError(f"the source {spec.name} can be a parser or a tagger: give --task")
     return settings.task
