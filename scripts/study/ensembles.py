@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
     for model in models.values():
         for name, value in key_values(arguments.config).items():
             setattr(model.config, name, value)
-    pooled = {spec.name: models[spec.name] for spec in SourceSpec.parse_all(arguments.sources)}
+    pooled: Models = {spec.name: models[spec.name] for spec in SourceSpec.parse_all(arguments.sources)}
     rows: list[dict[str, Any]] = []
     agreement: dict[str, float] = {}
     if arguments.text:

@@ -1,18 +1,30 @@
-"""Combine sources by the rules that only studies use."""
+"""Combine sources by the rules that only studies use, and score all of them on a target."""
 
 from __future__ import annotations
 
+import copy
+import json
+import sys
+from pathlib import Path
+
+import ensembles
 import numpy as np
+import other_weights
 import pytest
 import torch
+from configuration import FROM_LABELS, RULES
 from ensembles import by_group, true_labels
 from grouped_weights import GroupedWeights
 from truth import infer_truth
 
 from helpers.small_models import MARKS, gold, model_of, unlabelled
+from helpers.tiny_models import tagger, tagger_config
+from hf_xst import CrfTagger
 from hf_xst.charts import log_opinion_pool, stacked_log_marginals
 from hf_xst.charts.chart import FLOOR
+from hf_xst.commands.learn_weights import LearnWeightsArguments
 from hf_xst.commands.vote import combine
+from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.models.running import predict_rows
 from hf_xst.sources.pool import SourcePool, joint_names
 
@@ -80,3 +92,43 @@ def test_truth_inference_outvotes_sources_that_err_alike():
         return sum(mark == predicted for mark, predicted in pairs) / len(pairs)
 
     assert accuracy(true_labels(pool, rows)) > accuracy(combine(pool, rows, "majority")) + 0.2
+
+
+@pytest.mark.parametrize("encoder", ["vectors", "frozen"])
+def test_sources_and_their_combinations_are_scored_on_each_split(encoder, bert, tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    first = tagger() if encoder == "vectors" else CrfTagger.from_encoder(tagger_config(), bert)
+    second, third = copy.deepcopy(first), copy.deepcopy(first)
+    for model, scale in ((second, 0.1), (third, 0.2)):
+        with torch.no_grad():
+            for parameter in (each for each in model.parameters() if each.requires_grad):
+                parameter.add_(scale * torch.randn_like(parameter))
+    for name, model in {"a": first, "b": second, "c": third}.items():
+        model.save_pretrained(tmp_path / name)
+    rows = [ConlluSentence.from_words(["the", "dog", "sees", "a", "cat"], sent_id=f"s{n}") for n in range(4)]
+    tags = {"upos": ["DET", "NOUN", "VERB", "DET", "NOUN"]}
+    for split in ("text", "dev", "test"):
+        write_conllu([row.with_annotation(tags) for row in rows], tmp_path / f"{split}.conllu")
+    monkeypatch.chdir(tmp_path)
+    sources = ["a=a", "b=b"]
+    weights = {"sources": sources, "treebank": "dev=dev.conllu", "split": "dev", "sentences": 2}
+    other_weights.learn_other_weights(LearnWeightsArguments(output="w", **weights))
+    words = ["--sources", *sources, "--beside", "c=c", "--rules", *RULES, *FROM_LABELS, "--select", "2"]
+    words += ["--weights", "w/published_weights.yaml", "--other-weights", "w/other_weights.json"]
+    for split in ("text", "dev", "test"):
+        words += [f"--{split}", f"{split}={split}.conllu", split]
+    monkeypatch.setattr(sys, "argv", ["ensembles.py", *words, "--output", "o.json", "--embedding-cache", "e"])
+    ensembles.main(ensembles.parse_arguments())
+    found = {
+        (row["method"], row["split"], row["metric"]): row["value"]
+        for row in json.loads(Path("o.json").read_text())
+    }
+    methods = {*RULES, *FROM_LABELS, "pool-learned", "direct:a", "direct:b", "direct:c"}
+    for split in ("dev", "test"):
+        assert {method for method, of, metric in found if of == split and metric == "accuracy"} == methods
+        assert found["data", split, "words"] == 20
+    predictions = list(predict_rows(second, [{"words": row.words} for row in rows]))
+    right = [tag == gold for row in predictions for tag, gold in zip(row["upos"], tags["upos"], strict=True)]
+    assert found["direct:b", "test", "accuracy"] == pytest.approx(100 * sum(right) / len(right))
+    assert {found[f"direct:{name}", "text", "rank"] for name in "ab"} == {1, 2}
+    assert found["pool-published", "test", "accuracy"] == found["pool-learned", "test", "accuracy"]
