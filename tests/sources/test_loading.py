@@ -1,0 +1,132 @@
+"""Sources of every kind are recognised by what is there, mix in one pool, and obey one contract."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import torch
+
+import hf_xst_cli
+from helpers.small_models import UPOS, gold, model_of
+from hf_xst.charts.dataset import load_charts
+from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading
+from hf_xst.sources.loading import SourceSpec, load_sources, source_digest, source_kind
+from hf_xst.sources.pool import kind_of
+
+ROWS = list(gold((3, 1, 4)))
+TAGGER, PARSER = SourceSettings(task="tagger"), SourceSettings(task="parser")
+
+
+class Constant(OtherTagger):
+    """A tagger of a third party: the same distribution for every word."""
+
+    def __init__(self, place: str, settings: SourceSettings) -> None:
+        super().__init__(sorted(UPOS))
+        self.place = place
+
+    def log_probs(self, rows):
+        words = max(len(row["words"]) for row in rows)
+        return torch.arange(1.0, len(UPOS) + 1).log_softmax(-1).expand(len(rows), words, -1)
+
+    def digest(self):
+        return self.place
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    for kind in ("parser", "tagger"):
+        model_of(kind, 1).save_pretrained(folder / kind)
+    sentences = [
+        ConlluSentence.from_words(
+            row["words"],
+            sent_id=row["sent_id"],
+            columns={name: row[name] for name in ("upos", "head", "deprel")},
+        )
+        for row in ROWS
+    ]
+    write_conllu(sentences, folder / "text.conllu")
+    return folder
+
+
+@pytest.fixture
+def entry(monkeypatch):
+    point = EntryPoint("constant", f"{__name__}:Constant", "hf_xst.sources")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Constant)
+    monkeypatch.setattr(loading, "entry_points", lambda group, name: [point] if name == "constant" else [])
+
+
+def test_the_kind_is_recognised_by_what_is_there(world, entry):
+    kinds = {
+        str(world / "tagger"): "model",
+        str(world / "text.conllu"): "conllu",
+        "spacy:fr_core_news_sm": "spacy",
+        "constant:x": "entry-point",
+    }
+    assert {place: source_kind(SourceSpec.parse(f"a={place}")) for place in kinds} == kinds
+    with pytest.raises(ValueError, match="neither a local folder nor within reach"):
+        source_kind(SourceSpec.parse(str(world / "nothing")))
+
+
+def test_the_task_of_files_is_that_of_the_other_sources(world):
+    specs = SourceSpec.parse_all([f"file={world}/text.conllu", f"model={world}/parser"])
+    sources = load_sources(specs, None)
+    assert list(sources) == ["file", "model"]
+    assert {kind_of(each).columns for each in sources.values()} == {("head", "deprel")}
+    with pytest.raises(ValueError, match=r"the source text\.conllu can be a parser or a tagger: give --task"):
+        load_source(str(world / "text.conllu"))
+
+
+@pytest.mark.parametrize("settings", [TAGGER, PARSER], ids=["tagger", "parser"])
+def test_all_sources_obey_one_contract(world, entry, settings):
+    task = settings.task
+    places = [f"model={world}/{task}", f"file={world}/text.conllu"]
+    places += ["third=constant:x"] if task == "tagger" else []
+    pool = SourcePool({place.split("=")[0]: load_source(place, settings=settings) for place in places})
+    batch = pool.distributions(ROWS)
+    for index, source in enumerate(pool.sources):
+        marginals = batch[index].group_view(batch[index].marginals())
+        inside = batch[index].valid.any(-1)
+        torch.testing.assert_close(marginals.sum(-1), inside.to(marginals.dtype), atol=1e-4, rtol=0)
+        for position, row in enumerate(ROWS):  # batches and padding do not matter
+            (alone,) = pool.distributions([row])[index : index + 1]
+            single = alone.group_view(alone.marginals())[0]
+            groups = int(alone.group_lengths[0])
+            for group in range(groups):
+                ours, theirs = single[group], marginals[position, group]
+                common = min(len(ours), len(theirs))
+                torch.testing.assert_close(theirs[:common], ours[:common], atol=1e-4, rtol=1e-3)
+        assert source_digest(source.source)
+
+
+def test_charts_from_a_mixed_pool_record_each_source(world, tmp_path, capsys):
+    sources = ["--sources", f"model={world}/tagger", f"file={world}/text.conllu"]
+    words = ["build-charts", *sources, "--text", world / "text.conllu", "--output", tmp_path / "charts"]
+    assert hf_xst_cli.main([str(word) for word in words]) == 0
+    _, info = load_charts(str(tmp_path / "charts"))
+    assert [(source.name, source.kind) for source in info.sources] == [("model", "model"), ("file", "conllu")]
+    assert all(source.weights_sha256 for source in info.sources)
+    assert info.initial_model == "model"
+    voted = ["vote", *sources, "--treebank", f"test={world}/text.conllu", "--output", tmp_path / "vote"]
+    assert hf_xst_cli.main([str(word) for word in voted]) == 0
+
+
+def test_charts_without_models_are_trained_on_from_scratch(world, tmp_path, capsys):
+    words = ["build-charts", "--sources", world / "text.conllu", "--task", "tagger"]
+    words += ["--text", world / "text.conllu", "--output", tmp_path / "charts"]
+    assert hf_xst_cli.main([str(word) for word in words]) == 0
+    assert "use transfer --init-from scratch" in capsys.readouterr().err
+    _, info = load_charts(str(tmp_path / "charts"))
+    assert (info.initial_model, info.labels, info.model_type) == ("scratch", "union", "hf_xst_crf_tagger")
+    transfer = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m", "--max-steps", 1]
+    assert hf_xst_cli.main([str(word) for word in transfer]) == 1
+    assert "--init-from scratch requires either --vectors" in capsys.readouterr().err
+
+
+def test_a_third_party_must_return_a_source(world, entry, monkeypatch):
+    monkeypatch.setattr(EntryPoint, "load", lambda self: lambda place, settings: {"place": place})
+    with pytest.raises(ValueError, match=r"returned a dict; expected a hf_xst\.sources\.Source"):
+        load_source("x=constant:y")
