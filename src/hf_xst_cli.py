@@ -25,6 +25,7 @@ GROUPS = {
     },
     "Make a model for a language without labelled data": {
         "demo": Command("Run the whole method on invented languages in minutes.", resumes=True),
+        "adapt": Command("Make a tagger and a parser from text and sources.", resumes=True),
         "build-charts": Command("Make charts for unlabelled sentences from source models.", resumes=True),
         "transfer": Command("Train a target model on charts.", resumes=True),
     },

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.charts import threshold as threshold
     from hf_xst.charts import union_chart as union_chart
     from hf_xst.charts.dataset import load_charts as load_charts
+    from hf_xst.commands.adapt import adapt as adapt
     from hf_xst.commands.build_charts import build_charts as build_charts
     from hf_xst.commands.train_source import train_source as train_source
     from hf_xst.commands.transfer import transfer as transfer
@@ -68,6 +69,7 @@ _HOMES = {
     "ChartTrainer": "training.transfer",
     "SourcePool": "sources.pool",
     "SupervisedTrainer": "training.supervised",
+    "adapt": "commands.adapt",
     "build_charts": "commands.build_charts",
     "load_charts": "charts.dataset",
     "train_source": "commands.train_source",

@@ -321,3 +321,41 @@ class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArgum
     weights: str | None = option("For pool and linear: YAML file with a weight per source name.")
     split: str = option("Split of the treebank.", "test")
     batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
+
+
+@dataclass(kw_only=True)
+class AdaptArguments(OutputArguments, VectorArguments, LoopArguments):
+    """Make a tagger and a parser for a language from text and sources."""
+
+    text: str = required(
+        "Text of the language: CoNLL-U, one tokenised sentence per line (.txt), JSON lines or, with --format "
+        "raw, running text."
+    )
+    format: Literal["conllu", "text", "jsonl", "raw"] | None = option(
+        "Format of the text, if the suffix does not say."
+    )
+    taggers: list[str] = option(
+        "Source taggers as NAME=PLACE[@REVISION] ..., see --sources of build-charts.", []
+    )
+    parsers: list[str] = option(
+        "Source parsers as NAME=PLACE[@REVISION] ...; they read the tags of the new tagger, or without "
+        "--taggers those of the text.",
+        [],
+    )
+    preset: Literal["recommended", "paper"] | None = option(
+        "Defaults of charts and training, see build-charts."
+    )
+    encoder: str | None = option(
+        "Pretrained encoder (PATH_OR_ID[@REVISION]) for training from scratch, where no source is a model of "
+        "this package."
+    )
+    label_map: str | None = option(
+        "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
+    )
+    confidence: float = option(
+        "Probability of the label or arc in a file, or in the best tree of a spaCy pipeline without beam.",
+        0.9,
+    )
+    gold: str | None = option(
+        "CoNLL-U file with gold annotation; the report then scores sources, vote, pool and the new models."
+    )
