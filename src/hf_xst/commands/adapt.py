@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 
@@ -152,7 +153,7 @@ def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, T
     sentences = words = 0
     has_tags = False
 
-    def normalised() -> Any:
+    def normalised() -> Iterator[ConlluSentence]:
         nonlocal sentences, words, has_tags
         for sentence in iterate_unlabelled(options.text, format=options.format):
             sentences, words = sentences + 1, words + len(sentence.words)

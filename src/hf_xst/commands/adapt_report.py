@@ -39,7 +39,7 @@ from hf_xst.metrics.attachment import PUNCTUATION
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import predict_rows
 from hf_xst.models.words import VectorTable
-from hf_xst.sources.agreement import SELECTION_SENTENCES, count_words, measure_sources
+from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
 from hf_xst.sources.loading import ready_model, source_digest
 from hf_xst.sources.pool import AnySource, SourcePool
 
@@ -140,7 +140,7 @@ class StageReporter:
     def section(self, counts: TextCounts) -> str:
         """Describe text, sources and model without labels."""
         task, rows = self.stage.task, self._rows
-        sample, words = list(first_rows(rows, SELECTION_SENTENCES)), count_words(list(rows))
+        sample, words = list(first_rows(rows, SELECTION_SENTENCES)), sum(map(len, rows["words"]))
         measures = measure_sources(self._pool, sample)
         weights = self._info.settings.weights or dict.fromkeys(measures, 1 / len(measures))
         table = [
