@@ -233,6 +233,16 @@ def test_arcs_sum_the_parses_of_the_beam(parser):
     assert_close(table.sum((1, 2)), torch.ones(2, dtype=torch.double))
 
 
+def test_scores_of_moves_are_normalised_in_each_state(folder, parser, tmp_path):
+    nlp = spacy.load(folder)
+    upper = nlp.get_pipe("parser").model.get_ref("upper")
+    weight = upper.get_param("W")
+    upper.set_param("W", weight + 3 * weight[:1])  # adds a number to the scores of all moves in a state
+    nlp.to_disk(tmp_path / "shifted")
+    shifted = load(tmp_path / "shifted", SpacyParser)
+    assert_close(shifted.log_probs(rows()).exp(), parser.log_probs(rows()).exp(), atol=1e-4, rtol=1e-3)
+
+
 def test_non_projective_arcs_are_restored(parser):
     doc = docs(parser._nlp, [["cats", "dogs", "sleep", "red"]])[0]
     arcs = [(2, 0, "obj"), (2, 1, "nsubj"), (2, 3, "amod||obj")]

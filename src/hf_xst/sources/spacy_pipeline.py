@@ -171,7 +171,7 @@ class SpacyParser(_Pipeline, OtherParser):
         rest[:, :, root] = 0
         rest[:, 0, root] = 1
         rest /= rest.sum((1, 2), keepdim=True)
-        return beam.lerp(rest, 1 - self._mass)
+        return torch.lerp(beam, rest, 1 - self._mass)
 
     def _tree(self, doc: Any, arcs: _Arcs) -> list[tuple[int, str]]:
         """Return the head and relation of each word; non-projective arcs are restored from their labels."""
