@@ -70,7 +70,8 @@ def test_the_commands_accept_every_command_line(path, monkeypatch):
             parse_arguments()
         assert not set(job.files) & set(job.needs)
         values = options_of(job)
-        SourceSpec.parse_all([*values.get("--sources", []), *values.get("--beside", [])])
+        if "--sources" in values:
+            SourceSpec.parse_all([*values["--sources"], *values.get("--beside", [])])
 
 
 def options_of(job: Job) -> dict[str, list[str]]:
