@@ -80,7 +80,7 @@ def flat(value, name=""):
 def test_only_the_tagger_adds_groups(kind):
     pool, rows = pool_of(kind), gold(LENGTHS)
     distribution = pool.distributions(list(rows))[0]
-    scopes = counted_groups(distribution, pool.sources[0].model.added_groups)
+    scopes = counted_groups(distribution, pool.kind.added_groups)
     counted = {scope: mask.sum(-1).tolist() for scope, mask in scopes.items()}
     found = describe(pool, rows)["charts"]["union"]
     if kind == "tagger":
