@@ -1,4 +1,4 @@
-"""One alphabet for all: distributions and candidates moved from one list of names to another, by name."""
+"""Map distributions and candidates from one list of label names to another, by name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hf_xst.structures.base import Structure
 
 @dataclass(frozen=True)
 class Relabelling:
-    """How candidates over the names `old` become candidates over `new`.
+    """A mapping of candidates over the names `old` to candidates over `new`.
 
     Args:
-        old: names along the label axes of the present candidates.
-        new: names wanted; an old name that is not among them is dropped.
-        label_axes: how many label axes a candidate has (`len(Structure.LABEL_AXES)`).
+        old: names along the label axes of the given candidates.
+        new: names of the result; old names that are not among them are dropped.
+        label_axes: number of label axes of a candidate (`len(Structure.LABEL_AXES)`).
     """
 
     old: tuple[str, ...]
@@ -27,17 +27,17 @@ class Relabelling:
 
     @classmethod
     def between(cls, old: Sequence[str], new: Sequence[str], structure: type[Structure]) -> Relabelling:
-        """Relabel candidates of a kind of structure."""
+        """Return the mapping for a kind of structure."""
         return cls(tuple(old), tuple(new), len(structure.LABEL_AXES))
 
     @property
     def is_identity(self) -> bool:
-        """Whether nothing changes."""
+        """Whether both lists are equal."""
         return self.old == self.new
 
     @property
     def dropped(self) -> list[str]:
-        """Old names that the new alphabet lacks."""
+        """Old names that are not among the new ones."""
         return [name for name in self.old if name not in set(self.new)]
 
     def _index(self) -> list[int]:
@@ -45,7 +45,7 @@ class Relabelling:
         return [place.get(name, -1) for name in self.old]
 
     def candidates(self, indices: Tensor) -> Tensor:
-        """Move candidate indices of any shape; -1 stays, and stands for those with a dropped name."""
+        """Map candidate indices of any shape; -1 stays -1, and dropped names become -1."""
         if self.is_identity:
             return indices
         lookup = torch.tensor(self._index(), device=indices.device)
@@ -59,7 +59,7 @@ class Relabelling:
         return torch.where(lost, -1, moved + rest * scale)
 
     def scores(self, scores: Tensor, missing: float) -> Tensor:
-        """Move the label axes of scores; entries with a name that `old` lacks become `missing`."""
+        """Map the label axes of scores; entries with a name that is new become `missing`."""
         if self.is_identity:
             return scores
         place = {name: index for index, name in enumerate(self.old)}

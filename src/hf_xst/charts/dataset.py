@@ -26,7 +26,7 @@ CHART_FEATURES: dict[str, Any] = {
     "candidates": List(Value("int32")),  # allowed candidates, group after group, ascending within a group
     "offsets": List(Value("int32")),  # where each group starts, and the end: G + 1 numbers
     "source_best": List(List(Value("int32"))),  # a candidate a group for each source, -1 for none
-    "pool_best": List(Value("int32")),  # the ensemble's own best structure
+    "pool_best": List(Value("int32")),  # the best structure of the pool
     "log_probs": List(Value("float16")),  # pooled log-probability of each allowed candidate; may be empty
     "words_hash": Value("string"),
     "format_version": Value("int32"),
@@ -96,9 +96,9 @@ def to_mask(triples: Tensor, like: Tensor) -> Tensor:
 
 
 def to_log_probs(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
-    """Put values at triples (K, 3), which do not repeat: (B, G, C) in the shape of `like`, -inf elsewhere.
+    """Scatter values at unique triples (K, 3) into (B, G, C), the shape of `like`; -inf elsewhere.
 
-    Triples whose candidate is negative (a label that is not there) are left out.
+    Triples with a negative candidate (an unknown label) are left out.
     """
     there = triples[:, 2] >= 0
     found = torch.full(like.shape, -torch.inf, dtype=values.dtype, device=like.device)
@@ -110,7 +110,7 @@ def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
     """Return the pooled log-probabilities of a batch, in the order of `from_ragged`: (K,) in float32.
 
     Raises:
-        ValueError: a row has none.
+        ValueError: a row has no log-probabilities.
     """
     for row in rows:
         if len(row["log_probs"]) != len(row["candidates"]):
@@ -122,7 +122,7 @@ def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
 
 
 def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
-    """Say which stored candidates a smaller chart keeps: the likeliest of each group up to a mass sigma.
+    """Mark the stored candidates that a smaller chart keeps: the likeliest of each group up to a mass sigma.
 
     Args:
         triples: (K, 3), see `from_ragged`.
@@ -139,7 +139,7 @@ def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
     before = probs.cumsum(0) - probs
     first = torch.ones_like(order, dtype=torch.bool)
     first[1:] = groups[order][1:] != groups[order][:-1]
-    # What came before in one's own group: less what the groups before it hold.
+    # Mass before a candidate within its group: subtract the mass of all earlier groups.
     before = before - before[first][groups[order]]
     kept = torch.zeros_like(first)
     kept[order] = first | (before < sigma)

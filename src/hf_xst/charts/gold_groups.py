@@ -1,7 +1,7 @@
-"""What weights are learned from: the groups of some sentences whose right candidate is known.
+"""Groups with a known correct candidate, from which weights are learned.
 
-Sentences differ in their number of candidates, so groups lie one after another instead of in a padded tensor:
-K candidates of M groups by S sources, and nothing of groups without gold.
+Sentences differ in their number of candidates, so groups are concatenated instead of padded: K candidates of
+M groups by S sources. Groups without gold are not stored.
 """
 
 from __future__ import annotations

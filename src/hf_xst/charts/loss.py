@@ -1,7 +1,7 @@
-"""Training objectives: minus the log-probability of a chart, and distillation.
+"""Compute the training objectives: minus the log-probability of a chart, and distillation from the pool.
 
-The former is equation 1 of Kurniawan et al. (2021); the latter, the cross-entropy against the pool,
-is teacher-student learning as of Wu et al. (2020).
+The former is equation 1 of Kurniawan et al. (2021); the latter, the cross-entropy against the pool, is
+teacher-student learning (Wu et al. 2020).
 """
 
 from __future__ import annotations

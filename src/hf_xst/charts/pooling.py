@@ -1,4 +1,4 @@
-"""Logarithmic opinion pools over groups of candidates (Kurniawan et al. 2021, equation 6; Heskes 1998)."""
+"""Pool distributions over groups of candidates (Kurniawan et al. 2021, equation 6; Stone 1961)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good and how large charts are, counted exactly (Kurniawan et al. 2021, equations 9 to 11)."""
+"""Compute chart size and quality exactly (Kurniawan et al. 2021, equations 9 to 11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chart_quality(distribution: Structure, chart: Tensor, gold: Tensor) -> dict[
 
     Precision is the share of gold candidates among all candidates of all structures of all charts, so a
     sentence counts by the number of its structures. Recall is the share of gold candidates that occur in some
-    structure of their sentence's chart; a candidate of the chart that no structure can use does not count.
+    structure of their sentence's chart; candidates of the chart that no structure can use do not count.
 
     Args:
         distribution: any distribution over the structures of the B sentences; its scores do not matter.

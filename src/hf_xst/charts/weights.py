@@ -1,4 +1,4 @@
-"""Pool weights from a few gold structures: the optimum of a convex problem.
+"""Learn pool weights from a few gold structures: the optimum of a convex problem.
 
 The mean negative log-likelihood of the gold candidates under the pool is convex in the weights (Heskes 1998;
 Kurniawan et al. 2021, section "Learning the Opinion Pool Weight Factors"), so there is one best value. A few
@@ -15,10 +15,10 @@ from torch import Tensor
 
 from hf_xst.charts.gold_groups import Array, GoldGroups
 
-# Newton's steps end when no weight moves more than this; weights below ZERO lie on the border.
+# Newton's method stops when no weight changes by more than STEP; weights below ZERO count as zero.
 STEP = 1e-13
 ZERO = 1e-9
-# The weight of a source that is worth nothing but for what it excludes (at floor 0).
+# Weight of a source that is useful only for what it excludes (at floor 0).
 TRACE = 1e-6
 # Faces of the simplex to try per source before the search fails.
 _MOST_FACES = 20

@@ -89,7 +89,7 @@ def demo(arguments: DemoArguments) -> Scores:
     folder = RunFolder(arguments.output, arguments)
     results = read_json(folder.run / RESULTS) if folder.is_finished() else None
     if results is None:
-        say("inventing four languages with treebanks, and a fifth that has unlabelled text alone")
+        say("inventing four languages with treebanks, and a fifth with unlabelled text only")
         write_languages(folder.path / "data", arguments.sentences, arguments.seed, test=TEST_SENTENCES)
         steps = [(task, *step) for task in METRICS for step in task_steps(task, folder.path, arguments)]
         scores: Scores = {task: {} for task in METRICS}
