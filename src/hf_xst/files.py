@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
@@ -37,10 +38,39 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def check_output_path(output: str, *inputs: str | None) -> None:
-    """Raise ValueError if the output would overwrite one of the inputs."""
-    if any(path is not None and Path(path).resolve() == Path(output).resolve() for path in inputs):
-        raise ValueError(f"--output {output} would overwrite an input file; choose another name")
+def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
+    """Reject outputs that would overwrite an input of a command.
+
+    Inputs are all existing paths that the options name, in any form (`PATH`, `NAME=PATH`, `A=PATH,B=PATH`),
+    and the files directly in a folder that they name, such as those of a model.
+
+    Args:
+        options: the options of the command, a data class.
+        outputs: all files that the command will write.
+
+    Raises:
+        ValueError: an output is an input.
+    """
+    for output in map(Path, outputs):
+        target = output.resolve()
+        for name, value in vars(options).items():
+            if name in ("output", "data") or not isinstance(value, str | list):
+                continue
+            for path in _paths_in(value):
+                if target == path or (target.parent == path and target.exists()):
+                    raise ValueError(
+                        f"{output} would overwrite an input of --{name.replace('_', '-')}; choose another "
+                        "--output"
+                    )
+
+
+def _paths_in(value: str | list[Any]) -> Iterator[Path]:
+    """Yield the existing paths that an option names, resolved."""
+    for word in [value] if isinstance(value, str) else value:
+        for part in {word, *word.split(",")} if isinstance(word, str) else ():
+            for text in {part, part.partition("=")[2]}:
+                if text and os.path.lexists(text):
+                    yield Path(text).resolve()
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

@@ -91,7 +91,7 @@ def test_invalid_arguments_are_rejected(file, settings, message):
 
 
 def test_input_is_not_overwritten(file, tmp_path):
-    with pytest.raises(ValueError, match="would overwrite an input file"):
+    with pytest.raises(ValueError, match="would overwrite an input"):
         show(ShowArguments(input=file, index=[1], format="text", output=str(tmp_path / "." / "some.conllu")))
     assert (tmp_path / "some.conllu").read_text(encoding="utf-8") == FILE
     with pytest.raises(ValueError, match="is a folder; for a folder of charts: --charts"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_xst.inference.resuming import ResumableFile, partial_path
+from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
 
 BLOCKS = ["one\n", "zwei ü\n", "", "three\n" * 50]
 NAMES = ("out.conllu", "out.conllu.gz")
@@ -107,11 +107,13 @@ def test_incomplete_block_is_truncated(tmp_path):
     assert content(path) == "".join(BLOCKS)
 
 
-def test_partial_file_without_state_is_overwritten(tmp_path):
+def test_a_run_killed_before_its_first_block_starts_over(tmp_path):
     path = tmp_path / "out.conllu"
-    partial_path(path).write_text("killed before the first block was whole")
-    write(path, BLOCKS)
-    assert content(path) == "".join(BLOCKS)
+    partial_path(path).write_text("thr")
+    state = {"bytes": 0, "progress": {}, "identity": {"a": 1}}
+    state_path(partial_path(path)).write_text(json.dumps(state))
+    write(tmp_path / "out.conllu", BLOCKS, resume=True)
+    assert content(tmp_path / "out.conllu") == "".join(BLOCKS)
 
 
 def test_folder_is_rejected(tmp_path):

@@ -67,7 +67,7 @@ def adapt(options: AdaptArguments) -> AdaptResults:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.
     """
     check_one_process("adapt")
-    check_output(options.output, MODEL)
+    check_output(options, MODEL, "report.md")
     folder = RunFolder(options.output, options, prefix=PREFIX)
     report = folder.path / "report.md"
     check_report(report)

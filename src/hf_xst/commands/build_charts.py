@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from datasets import Dataset
 
-from hf_xst.charts.dataset import ChartCounts, ChartInfo, ChartSource
+from hf_xst.charts.dataset import DATA, ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
 from hf_xst.commands.runs import RunFolder, check_one_process, check_output, package_versions
@@ -49,7 +49,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
     check_one_process("build-charts")
-    check_output(options.output, CHARTS)
+    check_output(options, CHARTS, DATA)
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
     models = read_sources(options, vectors)

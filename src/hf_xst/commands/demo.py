@@ -85,7 +85,7 @@ def demo(arguments: DemoArguments) -> Scores:
     Returns:
         The main score of each method, by task.
     """
-    check_output(arguments.output)
+    check_output(arguments)
     folder = RunFolder(arguments.output, arguments)
     results = read_json(folder.run / RESULTS) if folder.is_finished() else None
     if results is None:

@@ -41,7 +41,7 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
         ValueError: no treebank, or not exactly one of model and predictions is given.
     """
     check_one_process("evaluate")
-    check_output(options.output, alone=False)
+    check_output(options, alone=False)
     if options.treebank is None:
         raise ValueError("give --treebank: scores need gold annotation")
     if (options.model is None) == (options.predictions is None):

@@ -59,7 +59,7 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes gold.
     """
-    check_output(options.output)
+    check_output(options, WEIGHTS_FILE)
     lesson, note = read_lesson(options)
     results = {**lesson.learn(), "floor": options.floor, "seed": options.seed, "data": note}
     folder = RunFolder(options.output, options)

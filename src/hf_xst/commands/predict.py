@@ -16,7 +16,7 @@ from hf_xst.commands.options import PredictArguments
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
-from hf_xst.files import check_output_path
+from hf_xst.files import protect_inputs
 from hf_xst.inference.annotation import (
     BLOCK,
     AnnotationSettings,
@@ -26,7 +26,7 @@ from hf_xst.inference.annotation import (
     model_identity,
 )
 from hf_xst.inference.outputs import WRITERS, Annotated, Writer
-from hf_xst.inference.resuming import ResumableFile
+from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.remote import split_revision
 from hf_xst.sources.loading import ready_model
@@ -104,7 +104,8 @@ def predict(arguments: PredictArguments) -> None:
     if to_stream and arguments.resume:
         raise ValueError("--resume continues a file: pass --output")
     if not to_stream:
-        check_output_path(arguments.output, *arguments.input)
+        partial = partial_path(arguments.output)
+        protect_inputs(arguments, arguments.output, partial, state_path(partial))
     vectors = read_word_vectors(arguments)
     path, revision = split_revision(arguments.model)
     model = ready_model(path, revision, vectors)

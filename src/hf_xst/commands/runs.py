@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import yaml
 
 from hf_xst.console import say
-from hf_xst.files import CHARTS, MODEL, RESULTS, write_text
+from hf_xst.files import CHARTS, MODEL, RESULTS, protect_inputs, write_text
 from hf_xst.records import read_json
 from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
@@ -24,23 +24,30 @@ PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggin
 CONFIG, INPUTS = "config.yaml", "inputs.json"
 
 
-def check_output(output: str, *allowed: str, alone: bool = True) -> None:
-    """Reject an output that is a file, or that contains the result of another command.
+class HasOutput(Protocol):
+    """Options of a command with an output folder."""
+
+    output: str
+
+
+def check_output(options: HasOutput, *files: str, alone: bool = True) -> None:
+    """Reject an output that is a file, contains the result of another command, or would overwrite an input.
 
     Args:
-        output: the folder.
-        allowed: those of `MODEL` and `CHARTS` that this command writes itself.
-        alone: reject folders with other results; otherwise only a file is rejected.
+        options: the options of the command.
+        files: what this command writes into the folder, besides `run/`.
+        alone: reject folders with results of other commands.
 
     Raises:
         ValueError: the output is rejected.
     """
-    path = Path(output)
+    path = Path(options.output)
     if path.exists() and not path.is_dir():
-        raise ValueError(f"--output {output} is a file; expected a folder")
+        raise ValueError(f"--output {path} is a file; expected a folder")
     for name, content in {MODEL: "a model", CHARTS: "charts"}.items():
-        if alone and name not in allowed and (path / name).is_file():
-            raise ValueError(f"--output {output} already holds {content}; choose another folder")
+        if alone and name not in files and (path / name).is_file():
+            raise ValueError(f"--output {path} already holds {content}; choose another folder")
+    protect_inputs(options, *(path / name for name in files))
 
 
 def check_one_process(command: str) -> None:

@@ -18,7 +18,7 @@ from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
 from hf_xst.drawing.views import ChartView
-from hf_xst.files import check_output_path, write_text
+from hf_xst.files import protect_inputs, write_text
 from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
@@ -62,7 +62,7 @@ def show(arguments: ShowArguments) -> None:
     if (arguments.input is None) == (arguments.charts is None):
         raise ValueError("pass either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
     if arguments.output != "-":
-        check_output_path(arguments.output, arguments.input, arguments.gold)
+        protect_inputs(arguments, arguments.output)
     if arguments.input is not None and Path(arguments.input).is_dir():
         raise ValueError(f"{arguments.input} is a folder; for a folder of charts: --charts {arguments.input}")
     output_format = arguments.format or _format_of(arguments.output)

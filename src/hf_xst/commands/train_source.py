@@ -56,7 +56,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         ValueError: there is no treebank, not exactly one of vectors and encoder is given, the initial model
             does not fit, or OUTPUT holds another run.
     """
-    check_output(options.output, MODEL)
+    check_output(options, MODEL)
     folder = RunFolder(options.output, options)
     if folder.is_finished():
         return SourceResults.load(folder.run)

@@ -41,7 +41,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     Raises:
         ValueError: charts and initial model do not fit, or OUTPUT holds another run.
     """
-    check_output(options.output, MODEL)
+    check_output(options, MODEL)
     folder = RunFolder(options.output, options)
     if folder.is_finished():
         results = TransferResults.load(folder.run)

@@ -23,6 +23,7 @@ from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
 Columns = dict[str, list[Any]]
+PREDICTIONS = "predictions.conllu"
 
 
 @takes_options(VoteArguments)
@@ -38,7 +39,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources, their weights or the sentences do not fit each other or the rule.
     """
-    check_output(options.output)
+    check_output(options, PREDICTIONS)
     if options.weights is not None and options.rule == "majority":
         raise ValueError(
             "--weights requires --rule pool or linear, found majority: leave it out, or choose another rule"
@@ -55,7 +56,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     predictions = combine(sources, rows, options.rule, weights, options.floor, options.batch_words)
     folder = RunFolder(options.output, options)
     folder.begin()
-    output = folder.path / "predictions.conllu"
+    output = folder.path / PREDICTIONS
     write_conllu(
         (
             ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).with_annotation(columns)

@@ -31,6 +31,11 @@ def partial_path(path: str | os.PathLike[str]) -> Path:
     return target.with_name(f"{plain.stem}.part{plain.suffix}{end}")
 
 
+def state_path(partial: Path) -> Path:
+    """Return the name of the record beside an unfinished file."""
+    return partial.with_name(f"{partial.name}.json")
+
+
 class ResumableFile:
     """A file written in whole blocks; use it in a `with` statement.
 
@@ -52,16 +57,31 @@ class ResumableFile:
         self.path, self.partial = Path(path), partial_path(path)
         if self.path.is_dir():
             raise ValueError(f"{self.path} is a folder; expected the name of a file to write")
-        self._state_path = self.partial.with_name(f"{self.partial.name}.json")
+        self._state_path = state_path(self.partial)
         self._identity = json.loads(json.dumps(identity))
         self._complete = 0
         self.progress: dict[str, Any] = {}
         """The progress passed to `add` with the last block; empty without blocks."""
-        if self._state_path.exists() and self.partial.exists():
-            self._load_state(resume)
+        state = self._state()
+        if state is not None and self.partial.exists():
+            self._load_state(state, resume)
 
-    def _load_state(self, resume: bool) -> None:
-        state = json.loads(self._state_path.read_text(encoding="utf-8"))
+    def _state(self) -> dict[str, Any] | None:
+        """Return the state of an interrupted run; files that such a run did not write are never touched."""
+        paths = [path for path in (self.partial, self._state_path) if os.path.lexists(path)]
+        try:
+            state = json.loads(self._state_path.read_text(encoding="utf-8")) if paths else None
+        except (OSError, ValueError):
+            state = {}
+        is_ours = isinstance(state, dict) and {"bytes", "progress", "identity"} == set(state)
+        if paths and (not is_ours or any(path.is_symlink() for path in paths)):
+            raise ValueError(
+                f"{paths[0]} exists and was not left by an interrupted run; rename it, or choose another "
+                "output"
+            )
+        return state
+
+    def _load_state(self, state: dict[str, Any], resume: bool) -> None:
         restart = f"remove {self.partial} to start over"
         if not resume:
             raise ValueError(
@@ -79,6 +99,7 @@ class ResumableFile:
 
     def __enter__(self) -> Self:
         self.partial.parent.mkdir(parents=True, exist_ok=True)
+        self._write_state()  # first, so that the file is recognised as ours
         self._stream = self.partial.open("ab", buffering=0)
         self._stream.truncate(self._complete)
         return self
@@ -89,6 +110,9 @@ class ResumableFile:
             self._write(text.encode())
         self._complete = self._stream.tell()
         self.progress = dict(progress)
+        self._write_state()
+
+    def _write_state(self) -> None:
         state = {"bytes": self._complete, "progress": self.progress, "identity": self._identity}
         write_text(self._state_path, json.dumps(state) + "\n")
 
