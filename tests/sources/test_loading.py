@@ -130,3 +130,14 @@ def test_a_third_party_must_return_a_source(world, entry, monkeypatch):
     monkeypatch.setattr(EntryPoint, "load", lambda self: lambda place, settings: {"place": place})
     with pytest.raises(ValueError, match=r"returned a dict; expected a hf_xst\.sources\.Source"):
         load_source("x=constant:y")
+
+
+@pytest.mark.parametrize("where", ["parameter", "frozen vectors"])
+def test_models_with_nan_are_rejected(tmp_path, where):
+    model = model_of("tagger")
+    tensors = {"parameter": model.transitions.data, **dict(model.named_buffers())}
+    tensor = tensors.get(where, tensors.get("encoder.words.vectors"))
+    tensor.view(-1)[0] = float("nan")
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="contain NaN or infinite values"):
+        loading.load_model(str(tmp_path))

@@ -98,7 +98,8 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         raise ValueError(
             f"the weights of {name} cannot be read ({error}): the file is truncated or damaged; copy it again"
         ) from error
-    if not all(bool(each.isfinite().all()) for each in model.parameters()):
+    tensors = (*model.parameters(), *model.buffers())  # frozen word vectors are buffers
+    if not all(bool(each.isfinite().all()) for each in tensors):
         raise ValueError(
             f"the weights of {name} contain NaN or infinite values; training has probably diverged"
         )
