@@ -102,7 +102,7 @@ def test_a_shared_initialisation_is_not_enough_for_an_average(capsys):
     assert can_average({"two": two, "three": three})
     assert not can_average({"one": one, "four": tuned("tagger", 3)})
     assert capsys.readouterr().err == ""
-    two.config.frozen_layers = 2  # as after `train-source --start one --model frozen_layers=2`
+    two.config.frozen_layers = 2  # as after `train-source --init-from one --model frozen_layers=2`
     assert not can_average({"one": one, "two": two})
     told = capsys.readouterr().err
     assert "cannot be averaged: one and two differ in frozen_layers" in " ".join(told.split())
