@@ -103,12 +103,14 @@ def test_all_sources_obey_one_contract(world, entry, settings):
 
 
 def test_charts_from_a_mixed_pool_record_each_source(world, tmp_path, capsys):
+    (world / "tagger" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n# A tagger\n")
     sources = ["--sources", f"model={world}/tagger", f"file={world}/text.conllu"]
     words = ["build-charts", *sources, "--text", world / "text.conllu", "--output", tmp_path / "charts"]
     assert hf_xst_cli.main([str(word) for word in words]) == 0
     _, info = load_charts(str(tmp_path / "charts"))
     assert [(source.name, source.kind) for source in info.sources] == [("model", "model"), ("file", "conllu")]
     assert all(source.weights_sha256 for source in info.sources)
+    assert [source.licence for source in info.sources] == ["cc-by-4.0", None]
     assert info.initial_model == "model"
     voted = ["vote", *sources, "--treebank", f"test={world}/text.conllu", "--output", tmp_path / "vote"]
     assert hf_xst_cli.main([str(word) for word in voted]) == 0

@@ -30,7 +30,7 @@ from hf_xst.sources.agreement import (
 from hf_xst.sources.averaging import SCRATCH, can_average
 from hf_xst.sources.base import OtherSource
 from hf_xst.sources.building import ChartMaker, build_shards
-from hf_xst.sources.loading import SourceSpec, source_digest
+from hf_xst.sources.loading import SourceSpec, source_digest, source_licence
 from hf_xst.sources.pool import AnySource, SourcePool, joint_names, kind_of
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
@@ -152,7 +152,7 @@ def _source(spec: SourceSpec, source: AnySource, names: list[str]) -> ChartSourc
         source_digest(source),
         missing,
         "model" if isinstance(source, StructuredModel) else other.kind if other else "other",
-        other.licence if other else None,
+        source_licence(spec, source),
     )
 
 

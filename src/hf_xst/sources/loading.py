@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
+from huggingface_hub import ModelCard
 from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
@@ -19,7 +20,7 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
-from hf_xst.remote import explain_hub_error, split_revision
+from hf_xst.remote import download_if_exists, explain_hub_error, split_revision
 from hf_xst.sources.base import OtherSource, Source, inference_device
 from hf_xst.sources.pool import AnySource
 
@@ -308,3 +309,22 @@ def weights_digest(model: StructuredModel) -> str:
     and do not count.
     """
     return tensors_digest(dict(model.named_parameters()))
+
+
+def source_licence(spec: SourceSpec, source: AnySource) -> str | None:
+    """Return the licence of a source: as it states itself, or from the card of its model; None if unknown."""
+    own = source.licence if isinstance(source, OtherSource) else None
+    if own is not None or ":" in spec.path:
+        return own
+    if Path(spec.path).exists():
+        card = Path(spec.path) / "README.md"
+        path = str(card) if card.is_file() else None
+    else:
+        try:
+            path = download_if_exists(spec.path, "README.md", spec.revision)
+        except ValueError:  # the Hub is unreachable, and the model is cached without its card
+            path = None
+    if path is None:
+        return None
+    licence = ModelCard.load(path, ignore_metadata_errors=True).data.get("license")
+    return None if licence is None else str(licence)
