@@ -206,6 +206,7 @@ def test_a_row_broken_far_down_leaves_nothing(world):
     assert not list((world["folder"] / "out").iterdir())
 
 
+@pytest.mark.slow
 def test_the_script_reports_errors_in_one_line():
     words = [sys.executable, script.__file__, "--vectors", "v", "--output", "o"]
     finished = subprocess.run(words, capture_output=True, text=True, check=False)

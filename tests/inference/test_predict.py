@@ -367,6 +367,7 @@ def test_ctrl_c_in_a_separate_process(model, tmp_path):
 # -- memory --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(model, tmp_path, monkeypatch):
     monkeypatch.setattr(annotation, "BLOCK", 10)
     peaks = []

@@ -177,7 +177,7 @@ def test_no_labels_are_read(pool):
 
 
 def test_rank_correlation_is_exact_for_few_points():
-    for size in (3, 5, 7):
+    for size in (3, 5):
         first, second = torch.randn(size).tolist(), torch.randn(size).tolist()
         rho, p = spearman(first, second)
         orders = [stats.spearmanr(first, order).statistic for order in permutations(second)]
