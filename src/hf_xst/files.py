@@ -11,6 +11,11 @@ from typing import Any
 
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
+# Options of commands that name inputs: files, and folders of models or charts.
+FILE_OPTIONS = frozenset(
+    "input text treebank dev_treebank vectors gold predictions weights label_map".split()
+)
+FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
 
 
 @contextmanager
@@ -41,8 +46,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     """Reject outputs that would overwrite an input of a command.
 
-    Inputs are all existing paths that the options name, in any form (`PATH`, `NAME=PATH`, `A=PATH,B=PATH`),
-    and the files directly in a folder that they name, such as those of a model.
+    Inputs are all existing paths that `FILE_OPTIONS` and `FOLDER_OPTIONS` name, in any form (`PATH`,
+    `NAME=PATH`, `A=PATH,B=PATH`), and the files directly in a folder that the latter name.
 
     Args:
         options: the options of the command, a data class.
@@ -54,19 +59,18 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     for output in map(Path, outputs):
         target = output.resolve()
         for name, value in vars(options).items():
-            if name in ("output", "data") or not isinstance(value, str | list):
-                continue
-            for path in _paths_in(value):
-                if target == path or (target.parent == path and target.exists()):
+            for path in _paths_in(value) if name in FILE_OPTIONS | FOLDER_OPTIONS else ():
+                inside = name in FOLDER_OPTIONS and target.parent == path and target.exists()
+                if target == path or inside:
                     raise ValueError(
                         f"{output} would overwrite an input of --{name.replace('_', '-')}; choose another "
                         "--output"
                     )
 
 
-def _paths_in(value: str | list[Any]) -> Iterator[Path]:
+def _paths_in(value: Any) -> Iterator[Path]:
     """Yield the existing paths that an option names, resolved."""
-    for word in [value] if isinstance(value, str) else value:
+    for word in value if isinstance(value, list) else [value]:
         for part in {word, *word.split(",")} if isinstance(word, str) else ():
             for text in {part, part.partition("=")[2]}:
                 if text and os.path.lexists(text):

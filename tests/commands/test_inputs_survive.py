@@ -75,3 +75,11 @@ def test_files_of_the_user_with_the_name_of_a_partial_file_survive(world, capsys
     assert run(*words, "--output", world / "y.conllu") == 1
     assert f"{name} exists and was not left by an interrupted run" in capsys.readouterr().err
     assert contents(world) == before
+
+
+def test_a_command_repeats_in_a_folder_with_the_name_of_an_option(world, monkeypatch):
+    monkeypatch.chdir(world)
+    words = ["train-source", "--task", "tagger", "--init-from", "model", "--treebank", "train=text.conllu"]
+    for name in ("tagger", "train"):  # also the values of --task and --split
+        for _ in range(2):
+            assert run(*words, "--max-steps", 1, "--output", name) == 0
