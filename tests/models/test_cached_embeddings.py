@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
+from tokenizers import normalizers, pre_tokenizers
 
-from helpers.small_models import RELATIONS, UPOS, arguments, gold, model_of, unlabelled
+from helpers.small_models import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled, vectors
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
 from hf_xst.charts.chart import ChartSettings
+from hf_xst.models import cached_embeddings
 from hf_xst.models.cached_embeddings import (
     CachedEmbeddings,
     SharedEncoder,
@@ -17,6 +22,7 @@ from hf_xst.models.cached_embeddings import (
 )
 from hf_xst.models.running import predict_rows
 from hf_xst.sources.building import ChartMaker
+from hf_xst.sources.loading import model_digest
 from hf_xst.sources.pool import SourcePool
 
 ROWS = unlabelled(gold((2, 5, 1, 3)))
@@ -115,6 +121,69 @@ def test_a_cache_folder_grows(bert, tmp_path):
     (folder,) = tmp_path.iterdir()
     assert len(CachedEmbeddings.load(folder)) == len(again)
     assert CachedEmbeddings.compute(model_of("parser"), words, tmp_path) is None
+
+
+def test_threads_get_the_embeddings_of_their_own_batches(monkeypatch):
+    """Marks of the sentences stand for their embeddings; threads switch as often as possible."""
+    monkeypatch.setattr(
+        cached_embeddings, "encode_words", lambda model, batch: torch.tensor([int(batch[0][0])])
+    )
+    encoder = SharedEncoder(model_of("parser"))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def mixed(thread):
+        marks = [str(10 * (number % 3) + thread) for number in range(1500)]
+        return [mark for mark in marks if int(encoder.batch([[mark]])) != int(mark)]
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(mixed, range(4))) == [[]] * 4
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def change_normaliser(tokenizer):
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("1", "2")
+
+
+def change_words(tokenizer):
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split("w", "removed")
+
+
+def change_special(tokenizer):
+    tokenizer.unk_token = "[MASK]"
+
+
+@pytest.mark.parametrize("change", [change_normaliser, change_words, change_special, None])
+def test_all_digests_depend_on_the_tokenizer(bert, tmp_path, change):
+    one, other = parser_over(bert, 1), parser_over(bert, 1)
+    list(predict_rows(one, ROWS))  # use does not change what a model is
+    if change is None:
+        other.encoder.words.model.config.layer_norm_eps = 0.1
+    else:
+        change(other.encoder.words.tokenizer)
+    assert encoder_fingerprint(one) == encoder_fingerprint(parser_over(bert, 2))
+    assert encoder_fingerprint(one) != encoder_fingerprint(other)
+    assert model_digest(one) == model_digest(parser_over(bert, 1)) != model_digest(other)
+    assert shared_encoders({"one": one, "other": other}) == {}
+    CachedEmbeddings.compute(one, ROWS["words"], tmp_path)
+    cached = CachedEmbeddings.compute(other, ROWS["words"], tmp_path)
+    torch.testing.assert_close(
+        cached.batch(ROWS["words"]), encode_words(other, ROWS["words"]), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("kind", ["parser", "tagger", "groups"])
+def test_the_digest_of_a_model_covers_frozen_vectors_words_and_settings(kind):
+    digests = {model_digest(model_of(kind)), model_digest(model_of(kind, context_dropout=0.5))}
+    for words, seed in ((WORDS, 1), (WORDS[::-1], 0)):
+        model = model_of(kind)
+        model.replace_word_vectors(vectors(words=words, seed=seed))
+        model.config.vector_space = None
+        digests.add(model_digest(model))
+    assert len(digests) == 4
+    assert model_digest(model_of(kind)) in digests
 
 
 def test_encoding_keeps_the_training_mode(bert):

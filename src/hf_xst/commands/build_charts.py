@@ -30,7 +30,7 @@ from hf_xst.sources.agreement import (
 from hf_xst.sources.averaging import SCRATCH, can_average
 from hf_xst.sources.base import OtherSource
 from hf_xst.sources.building import ChartMaker, build_shards
-from hf_xst.sources.loading import SourceSpec, source_digest, source_licence
+from hf_xst.sources.loading import SourceSpec, model_digest, source_digest, source_licence
 from hf_xst.sources.pool import AnySource, SourcePool, joint_names, kind_of
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
@@ -163,15 +163,9 @@ def _text_facts(options: BuildChartsArguments) -> list[dict[str, Any]]:
 
 
 def _identity(info: ChartInfo, models: Mapping[str, AnySource]) -> dict[str, Any]:
-    """Return everything that the charts depend on besides the sentences, including model configurations."""
-    configurations = {
-        name: model.config.to_diff_dict()
-        for name, model in models.items()
-        if isinstance(model, StructuredModel)
-    }
-    for configuration in configurations.values():
-        configuration.pop("transformers_version", None)
-    return {**asdict(info), "configurations": configurations}
+    """Return everything that the charts depend on besides the sentences."""
+    owned = {name: model_digest(each) for name, each in models.items() if isinstance(each, StructuredModel)}
+    return {**asdict(info), "models": owned}
 
 
 def _report(counts: ChartCounts) -> None:

@@ -23,13 +23,12 @@ from hf_xst.inference.annotation import (
     Annotator,
     find_tagger,
     load_tagger,
-    model_identity,
 )
 from hf_xst.inference.outputs import WRITERS, Annotated, Writer
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.remote import split_revision
-from hf_xst.sources.loading import ready_model
+from hf_xst.sources.loading import model_digest, ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
 STREAM, NO_TAGGER = "-", "none"
@@ -124,7 +123,7 @@ def predict(arguments: PredictArguments) -> None:
         with _open_stream(arguments.output) as stream:
             counts = _write_to_stream(annotator, sentences, write, stream)
     else:
-        identity = _identity(arguments, annotator, vectors)
+        identity = _identity(arguments, annotator)
         file = ResumableFile(arguments.output, identity, resume=arguments.resume)
         counts = _write_to_file(annotator, sentences, write, file)
     if counts.skipped:
@@ -157,13 +156,10 @@ def _read(arguments: PredictArguments) -> Iterator[ConlluSentence]:
             yield from iterate_unlabelled(name, format=arguments.format)
 
 
-def _identity(
-    arguments: PredictArguments, annotator: Annotator, vectors: WordVectors | None
-) -> dict[str, Any]:
-    models = [model_identity(model, vectors) for model in annotator.models]
+def _identity(arguments: PredictArguments, annotator: Annotator) -> dict[str, Any]:
     return {
         "version": version("hf_xst"),
-        "models": hashlib.sha256(repr(models).encode()).hexdigest(),
+        "models": [model_digest(model) for model in annotator.models],
         "to": _format(arguments),
         **{name: vars(arguments)[name] for name in _IDENTITY},
         "batch_words": annotator.batch_words,

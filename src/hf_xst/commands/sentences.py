@@ -24,9 +24,8 @@ from hf_xst.data.folders import canonical_split
 from hf_xst.data.layout import content_hash
 from hf_xst.data.sentence import BLANK
 from hf_xst.inference.annotation import load_tagger as load_tagger
-from hf_xst.inference.annotation import model_identity
 from hf_xst.models.running import WINDOW, predict_rows
-from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources
+from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
 from hf_xst.sources.pool import AnySource
 from hf_xst.training.trainer import GOLD
 
@@ -201,7 +200,7 @@ def annotate(
     if annotator is None:
         return dataset
     model = load_tagger(annotator, vectors)
-    about = [*model_identity(model, vectors), content_hash(dataset), keep_gold, dataset.column_names]
+    about = [model_digest(model), content_hash(dataset), keep_gold, dataset.column_names]
     identity = json.dumps(about)
     kept = {GOLD + column: dataset.features[column] for column in model.columns if keep_gold}
 

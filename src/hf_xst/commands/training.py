@@ -22,7 +22,7 @@ from hf_xst.console import console, say
 from hf_xst.data.layout import content_hash
 from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.sources.loading import weights_digest
+from hf_xst.sources.loading import model_digest
 from hf_xst.training.trainer import StructuredTrainer
 
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
@@ -143,7 +143,7 @@ def _input_digests(trainer: StructuredTrainer) -> dict[str, str]:
     """Return digests of what training depends on besides its configuration, which may name changed files."""
     sentences = {"sentences": trainer.train_dataset, "development sentences": trainer.eval_dataset}
     digests = {name: content_hash(rows) for name, rows in sentences.items() if isinstance(rows, Dataset)}
-    return {**digests, "initial parameters": weights_digest(trainer.bare_model)}
+    return {**digests, "initial model": model_digest(trainer.bare_model)}
 
 
 def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:

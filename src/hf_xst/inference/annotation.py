@@ -19,7 +19,7 @@ from hf_xst.models.cached_embeddings import shared_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
 from hf_xst.remote import download_if_exists
-from hf_xst.sources.loading import ready_model, weights_digest
+from hf_xst.sources.loading import ready_model
 
 Item = TypeVar("Item")
 TooLong = Literal["skip", "error"]
@@ -225,8 +225,3 @@ def find_tagger(path: str, revision: str | None = None) -> str | None:
         return None
     snapshot = snapshot_download(path, revision=revision, allow_patterns=f"{TAGGER_FOLDER}/*")
     return str(Path(snapshot) / TAGGER_FOLDER)
-
-
-def model_identity(model: StructuredModel, vectors: WordVectors | None) -> list[str | None]:
-    """Return all that a model's predictions depend on: weights, configuration and word vectors."""
-    return [weights_digest(model), str(model.config), None if vectors is None else vectors.sha256]

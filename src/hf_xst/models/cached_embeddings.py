@@ -31,11 +31,11 @@ class EmbeddingSource(Protocol):
 
 
 def encoder_fingerprint(model: StructuredModel) -> str | None:
-    """Hash the weights and settings of a fully frozen encoder; return None for all other models."""
+    """Hash weights, settings and tokenizer of a fully frozen encoder; return None for all other models."""
     words = model.encoder.words
     if not isinstance(words, PretrainedWords) or not words.is_frozen:
         return None
-    return tensors_digest(words.model.state_dict(), f"{words.piece_pooling} {words.max_pieces}")
+    return tensors_digest(words.model.state_dict(), words.describe())
 
 
 @torch.no_grad()
@@ -53,7 +53,7 @@ def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> 
 
 
 class SharedEncoder:
-    """Embeddings of the latest batch, for all models that have the same frozen encoder.
+    """Embeddings of the latest batch, for all models that have the same frozen encoder; safe in threads.
 
     Args:
         model: any of these models.
@@ -61,15 +61,17 @@ class SharedEncoder:
 
     def __init__(self, model: StructuredModel) -> None:
         self._model = model
-        self._sentences: list[list[str]] = []
-        self._embeddings = torch.empty(0)
+        # One attribute, read once and written once, so that no thread sees another thread's embeddings.
+        self._latest: tuple[list[list[str]], Tensor] = ([], torch.empty(0))
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the embeddings of a batch, (B, N, D); repeated calls with one batch encode it once."""
         requested = [list(words) for words in sentences]
-        if requested != self._sentences:
-            self._embeddings, self._sentences = encode_words(self._model, requested), requested
-        return self._embeddings
+        sentences, embeddings = self._latest
+        if requested != sentences:
+            embeddings = encode_words(self._model, requested)
+            self._latest = (requested, embeddings)
+        return embeddings
 
 
 def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -219,6 +220,19 @@ class PretrainedWords(nn.Module):
         config.frozen_layers = self.frozen_layers
         config.max_pieces = self.max_pieces
         config.piece_pooling = self.piece_pooling
+
+    def describe(self) -> str:
+        """Return everything besides the weights that the embeddings depend on, as JSON."""
+        tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        for name in ("padding", "truncation"):  # set by each call
+            tokenizer.pop(name, None)
+        tokenizer["special"] = [self._prefix, *map(str, self.tokenizer.special_tokens_map.items())]
+        config = self.model.config.to_dict()
+        for name in ("_name_or_path", "transformers_version"):
+            config.pop(name, None)
+        return json.dumps(
+            [self.piece_pooling, self.max_pieces, tokenizer, config], sort_keys=True, default=str
+        )
 
     def save_assets(self, folder: Path) -> None:
         """Write the tokenizer."""

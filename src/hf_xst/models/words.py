@@ -106,6 +106,10 @@ class VectorTable(nn.Module):
         config.vector_space = self.space
         config.freeze_word_vectors = self.is_frozen
 
+    def describe(self) -> str:
+        """Return everything besides the vectors that the embeddings depend on: the words."""
+        return "\n".join(self.table.words)
+
     def save_assets(self, folder: Path) -> None:
         """Write the word list."""
         self.table.save(folder / WORDS_FILE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -309,6 +310,19 @@ def weights_digest(model: StructuredModel) -> str:
     and do not count.
     """
     return tensors_digest(dict(model.named_parameters()))
+
+
+def model_digest(model: StructuredModel) -> str:
+    """Return the SHA-256 of everything that a model's predictions depend on.
+
+    Beside the parameters, these are frozen weights and word vectors, the configuration, and the tokenizer or
+    the list of words.
+    """
+    config = model.config.to_dict()
+    for name in ("_name_or_path", "transformers_version"):
+        config.pop(name, None)
+    seed = json.dumps(config, sort_keys=True, default=str) + model.encoder.words.describe()
+    return tensors_digest(model.state_dict(), seed)
 
 
 def source_licence(spec: SourceSpec, source: AnySource) -> str | None:

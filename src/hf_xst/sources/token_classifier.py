@@ -161,12 +161,8 @@ class TokenClassifier(OtherTagger):
 
     def digest(self) -> str:
         """Return the SHA-256 of weights, configuration, tokenizer, label map and pooling."""
-        model, tokenizer = self._pieces.model, self._pieces.tokenizer
-        ignored = ("_name_or_path", "transformers_version")
-        config = {name: value for name, value in model.config.to_dict().items() if name not in ignored}
-        reading = [tokenizer.backend_tokenizer.to_str(), tokenizer.all_special_ids, self._pieces.max_pieces]
-        content = [config, reading, self.label_map, self.pooling]
-        return tensors_digest(model.state_dict(), json.dumps(content, sort_keys=True, default=str))
+        content = [self._pieces.describe(), self.label_map, self.pooling]
+        return tensors_digest(self._pieces.model.state_dict(), json.dumps(content))
 
 
 class _ClassifierPieces(PretrainedWords):
@@ -174,7 +170,7 @@ class _ClassifierPieces(PretrainedWords):
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
         nn.Module.__init__(self)  # the parent would build an encoder from a configuration
-        self.frozen_layers = -1
+        self.frozen_layers, self.piece_pooling = -1, "none"
         self.max_pieces = min(StructuredConfig.max_pieces, piece_limit(model, tokenizer))
         self.set_encoder(model, tokenizer)
 
