@@ -39,7 +39,8 @@ def test_all_formats_yield_the_same_words(write, name, zipped):
     data = read_unlabelled(path)
     assert data.features == prepared_features(gold=False)
     assert data["words"][:] == WORDS
-    assert data["sent_id"][:] == ["j" if name == "a.jsonl" else f"{name}:1", f"{name}:2"]
+    names = {"a.txt": ["a.txt:1", "a.txt:3"], "a.jsonl": ["j", "a.jsonl:2"]}
+    assert data["sent_id"][:] == names.get(name, ["a.conllu:1", "a.conllu:2"])
     tags = {"a.txt": ["_", "_"], "a.jsonl": ["NUM", "NUM"], "a.conllu": ["X", "X"]}[name]
     assert data["upos"][0] == tags
     assert [len(t) for t in data["upos"]] == [2, 3]
@@ -48,6 +49,20 @@ def test_all_formats_yield_the_same_words(write, name, zipped):
     out = io.StringIO()
     write_conllu(iterate_unlabelled(path), out)
     assert [s.words for s in read_conllu(io.StringIO(out.getvalue()))] == WORDS
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "numbers"),
+    [
+        ("\n\na b\n\n \nc\n", "text", [3, 6]),
+        ("a\r\n\r\nb", "text", [1, 3]),
+        ('\n{"words": ["a"]}\n\n\n{"tokens": ["b"]}\n', "jsonl", [2, 5]),
+        ("\nOne. Two.\n\nThree.", "raw", [1, 2, 3]),
+    ],
+)
+def test_empty_lines_do_not_shift_the_lines_that_name_sentences(write, content, format, numbers):
+    sentences = iterate_unlabelled(write("t.txt", content), format=format)
+    assert [sentence.sent_id for sentence in sentences] == [f"t.txt:{number}" for number in numbers]
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,14 @@ def test_files_of_several_blocks(write):
     np.testing.assert_array_equal(vectors.matrix, [[n, n + 0.125] for n in range(20_000)])
 
 
+@pytest.mark.parametrize("word", ["0.1", "-3", "1 000 000", "Boeing 747", "v1.5 beta", "3.x", "a .", "e 1e"])
+def test_words_that_hold_numbers_are_not_numbers_too_many(write, word):
+    vectors = read_vectors(write("w.vec", f"a 0.5 1\n{word} 0.5 1\n"))
+    assert vectors.words == ["a", word]
+    if not word[-1].isdigit() or word.replace(" ", "").isdigit():
+        assert read_vectors(write("w.vec", f"a 5 1\n{word} 5 1\n")).words == ["a", word]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -110,6 +118,11 @@ def test_files_of_several_blocks(write):
         ("a 1 2\nb 1 1e39\n", r"b.vec:2: found '1e39'"),
         ("a 1 2\nb 1 é\n", r"b.vec:2: found"),
         ("a 1 2\nb  1\n", r"b.vec:2: found '', expected a finite number"),
+        ("a 1 2\nHaus 0.1 0.2 0.3\n", r"b.vec:2: found 0.1 before the last 2 numbers, expected a word"),
+        ("2 2\nHaus 0.5 1\nBaum -1 0.2 0.3\n", r"b.vec:3: found -1 before the last 2 numbers"),
+        ("a 1 2\nnew york 1e-5 0.2 0.3\n", r"b.vec:2: found 1e-5 before the last 2 numbers"),
+        ("a 1 2\nHaus 3 0 2\n", r"b.vec:2: found 3 before the last 2 numbers"),
+        ("a 1 2\n2024 .5 0.2 0.3\n", r"b.vec:2: found .5 before the last 2 numbers"),
         (b"a 1 2\n\xff 1 2\n", r"b.vec:2: found 0xff .* expected UTF-8"),
         (gzip.compress(rows(["a", "b"] * 999, 4).encode())[:-9], "damaged or truncated"),
     ],
@@ -196,7 +209,7 @@ def test_vector_spaces_of_file_names(path, space):
 
 WORD = st.text(
     st.characters(blacklist_characters="\n\r", blacklist_categories=("Cs",)), min_size=1, max_size=5
-)
+).filter(lambda word: not set(word.rpartition(" ")[2]) & set("0123456789") or " " not in word)
 NUMBER = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 

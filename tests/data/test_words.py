@@ -28,6 +28,13 @@ def test_indices():
         (["A0", "a0"], "A1", "A0"),
         (["a0"], "A1", "a0"),
         (["0000"], "٣٣٣٣", "0000"),
+        (["istanbul"], "İstanbul", "istanbul"),
+        (["i\u0307stanbul", "istanbul"], "İstanbul", "i\u0307stanbul"),
+        (["ışık"], "IŞIK", "ışık"),
+        (["diyarbakır"], "DİYARBAKIR", "diyarbakır"),
+        (["ısparta", "isparta"], "ISPARTA", "isparta"),
+        (["ısparta"], "Isparta", "ısparta"),
+        (["izmir0"], "İzmir5", "izmir0"),
     ],
 )
 def test_order_of_lookup_forms(words, word, expected):

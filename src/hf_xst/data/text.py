@@ -8,7 +8,8 @@ Formats, selected by suffix (ignoring ``.gz``) or by name:
   ``upos`` and ``sent_id``;
 - ``raw`` (by name only): running text, segmented by `hf_xst.data.segmentation`; blank lines end paragraphs.
 
-Blank lines are skipped. Missing UPOS is ``_``. A sentence without ``sent_id`` is named ``file:3``.
+Blank lines are skipped. Missing UPOS is ``_``. A sentence without ``sent_id`` is named ``file:3``, by its
+line or, in `conllu` and `raw`, by its number.
 """
 
 from __future__ import annotations
@@ -130,22 +131,20 @@ _Parsed = tuple[list[str], str | None, dict[str, list[str]]]  # words, sent_id, 
 
 def _line_sentences(source: Source, parse: Callable[[str], _Parsed]) -> Iterator[ConlluSentence]:
     """Read a format with one sentence per line; blank lines are skipped."""
-    count = 0
     for number, line in numbered_lines(source, TextError):
         if not line.strip(" \r\n"):
             continue
-        count += 1
         try:
             words, sent_id, columns = parse(line)
-            sentence = ConlluSentence.from_words(words, sent_id=sent_id or _position(source, count))
+            sentence = ConlluSentence.from_words(words, sent_id=sent_id or _position(source, number))
             sentence = sentence.with_annotation(columns)
         except ValueError as error:
             raise TextError(str(error), path=source_name(source), line=number) from None
         yield sentence
 
 
-def _position(source: Source, count: int) -> str:
-    return f"{PurePath(source_name(source)).name.removesuffix('.gz')}:{count}"
+def _position(source: Source, number: int) -> str:
+    return f"{PurePath(source_name(source)).name.removesuffix('.gz')}:{number}"
 
 
 def _parse_text(line: str) -> _Parsed:

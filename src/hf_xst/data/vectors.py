@@ -1,6 +1,7 @@
 """Read word vectors in the text format of word2vec and fastText (``.vec``, ``.txt``), plain or gzipped.
 
-A row is a word and D numbers, split from the right at U+0020 only, so a word may contain any spaces. A first
+A row is a word and D numbers, split from the right at U+0020 only, so a word may contain any spaces, but not
+end in a further number of the same kind. A first
 line ``COUNT D`` is a header if the next row ends in D numbers; otherwise the first row determines D. Trailing
 spaces (fastText writes one) are ignored.
 """
@@ -28,6 +29,7 @@ _LOGGER = logging.getLogger(__name__)
 _BLOCK_SIZE = 8192
 FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
+_DECIMAL = re.compile(rb"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+][0-9]+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 NumberedLine = tuple[int, bytes]
@@ -213,6 +215,11 @@ def _split_row(line: bytes, width: int, number: int, path: str) -> tuple[bytes, 
         word, _, values = body.partition(b" ")
         return word, values
     word, *fields = body.rsplit(b" ", width)
+    *before, last = word.split(b" ")
+    is_whole = last.isdigit() and all(field.isdigit() for field in fields)
+    if _DECIMAL.fullmatch(last) or (is_whole and not all(field.isdigit() for field in before)):
+        found = f"{last.decode()} before the last {width} numbers"
+        raise VectorError(f"found {found}, expected a word; the row has too many", path=path, line=number)
     return word, b" ".join(fields)
 
 

@@ -18,9 +18,14 @@ _DIGIT = re.compile(r"\d")
 
 
 def lookup_forms(word: str) -> tuple[str, ...]:
-    """Return the forms to look up: exact, lower-cased, digits as 0, both; then all in NFC and NFD."""
-    lowered = word.lower()
-    forms = (word, lowered, _DIGIT.sub("0", word), _DIGIT.sub("0", lowered))
+    """Return the forms to look up: exact, lower-cased, digits as 0, both; then all in NFC and NFD.
+
+    Lower-cased forms with Turkish letters, in which `I` is the capital of dotless `ı`, come last among the
+    lower-cased ones. Python lowers `İ` to two characters, an `i` and a dot, which vectors rarely have.
+    """
+    undotted = word.replace("İ", "i")
+    lowered = (word.lower(), undotted.lower(), undotted.replace("I", "ı").lower())
+    forms = (word, *lowered, *(_DIGIT.sub("0", form) for form in (word, *lowered)))
     if word.isascii():
         return tuple(dict.fromkeys(forms))
     normalized = (unicodedata.normalize(way, form) for way in ("NFC", "NFD") for form in forms)
