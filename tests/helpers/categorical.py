@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hf_xst.numerics import wide_logsumexp
 from hf_xst.structures import Structure
+from hf_xst.structures.base import checked_below_infinity
 from hf_xst.structures.voting import vote
 
 
@@ -33,7 +34,7 @@ class IndependentGroups(Structure[Tensor]):
         return wide_logsumexp(self.scores, self._inside()).masked_fill(~self._inside(), 0).sum(1)
 
     def best(self) -> Tensor:
-        scores = self.scores.detach().masked_fill(~self.valid, float("-inf"))
+        scores = checked_below_infinity(self.scores.detach().masked_fill(~self.valid, float("-inf")))
         empty = ((scores.amax(2) == float("-inf")) & self._inside()).any(1, keepdim=True)
         return scores.argmax(2).masked_fill(empty | ~self._inside(), -1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -198,3 +199,31 @@ def test_empty_batches(space: Space) -> None:
     assert structure.log_partition().shape == (0,)
     assert structure.marginals().shape == structure.scores.shape
     assert all(part.shape == (0, 3) for part in tensors(structure.best()))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.nan], ids=str)
+@pytest.mark.parametrize("part", [0, -1])
+def test_scores_that_are_not_finite_name_their_sentence(space: Space, value: float, part: int) -> None:
+    structure = space.random([4, 1, 3, 2], labels=3)
+    gold, keep = structure.best(), structure.valid_parts
+    scores = structure.scores.clone()
+    scores[2, *structure.valid_parts[2].nonzero()[part]] = value
+    scores[3] = value  # the first is named
+    broken = structure.with_scores(scores)
+    computations: list[Callable[[], object]] = [
+        broken.best,
+        lambda: broken.topk(1),
+        lambda: broken.topk(2),
+        lambda: broken.sample(2),
+        broken.log_partition,
+        broken.marginals,
+        broken.entropy,
+        broken.log_count,
+        lambda: broken.possible,
+        lambda: broken.log_prob(gold),
+        lambda: broken.log_mass(keep),
+        lambda: broken.cross_entropy(structure.group_view(structure.marginals())),
+    ]
+    for compute in computations:
+        with pytest.raises(ValueError, match=r"scores of sentence 2 of the batch .* NaN or \+inf"):
+            compute()

@@ -9,6 +9,7 @@ padding.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self
@@ -28,8 +29,9 @@ class Structure(ABC, Generic[Best]):
     """A distribution over the structures of each sentence of a batch, p(y) = exp(score(y)) / Z.
 
     Sums are computed in float64 and returned in the dtype of the scores. A score of -inf makes a candidate
-    impossible. Scores beyond a sentence's end never matter, NaN included. A sentence without any possible
-    structure has log Z = -inf, marginals 0, gradients 0 and best -1, and does not affect the other sentences.
+    impossible. Scores beyond a sentence's end never matter, NaN included; where a score matters, computations
+    raise ValueError if it is NaN or +inf. A sentence without any possible structure has log Z = -inf,
+    marginals 0, gradients 0 and best -1, and does not affect the other sentences.
 
     A subclass implements the abstract methods below and has no state except what `__init__` sets.
 
@@ -118,7 +120,7 @@ class Structure(ABC, Generic[Best]):
     @property
     def possible(self) -> Tensor:
         """Bool (B, G, C): the valid candidates with a score above -inf."""
-        return self.group_view(self.valid_parts & (self.scores > NEGATIVE_INFINITY))
+        return self.group_view(self._possible_parts())
 
     def with_scores(self, scores: Tensor) -> Self:
         """Return the same space with other scores (same B and N; the label axes may differ)."""
@@ -183,8 +185,8 @@ class Structure(ABC, Generic[Best]):
 
     def log_count(self) -> Tensor:
         """Return (B,) the logarithm of the number of possible structures."""
-        possible = self.valid_parts & (self.scores > NEGATIVE_INFINITY)
-        return self.with_scores(torch.zeros_like(self.scores)).restricted_to(possible).log_partition()
+        blank = self.with_scores(torch.zeros_like(self.scores))
+        return blank.restricted_to(self._possible_parts()).log_partition()
 
     def entropy(self) -> Tensor:
         """Return (B,) the entropy in nats; 0 for an empty space. No gradient flows through it."""
@@ -239,12 +241,19 @@ class Structure(ABC, Generic[Best]):
             As `best()`, with a first axis of length k; -1 beyond the number of possible structures.
         """
         check_at_least_one(k)
+        self._possible_parts()  # regions of sentences are searched below, where numbers of sentences differ
         return self.best_from_candidates(k_best(self._wide(), k))
 
     def _wide_log_partition(self) -> Tensor:
         """Return (B,) log Z in the working precision, with gradient 0 where it is -inf."""
-        log_partition = self._log_partition()
+        log_partition = checked_below_infinity(self._log_partition())
         return log_partition.masked_fill(log_partition == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+
+    def _possible_parts(self) -> Tensor:
+        """Return the valid parts with a score above -inf: bool, shape of the scores."""
+        valid = self.valid_parts
+        scores = self.scores.detach().masked_fill(~valid, NEGATIVE_INFINITY)
+        return checked_below_infinity(scores) > NEGATIVE_INFINITY
 
     def _wide(self) -> Self:
         """Return the same distribution, detached, in the working precision."""
@@ -265,6 +274,19 @@ class Structure(ABC, Generic[Best]):
 def _log_ratio(part: Tensor, whole: Tensor, possible: Tensor) -> Tensor:
     """Return part - whole, at most 0 despite rounding; -inf with gradient 0 where not possible."""
     return (part - whole).clamp(max=0).masked_fill(~possible, NEGATIVE_INFINITY)
+
+
+def checked_below_infinity(values: Tensor) -> Tensor:
+    """Return values (B, ...) computed from scores; raise ValueError if a sentence has NaN or +inf."""
+    is_below = values.detach() < math.inf  # false for NaN
+    if not bool(is_below.all()):
+        sentence = int((~is_below).nonzero()[0, 0])
+        raise ValueError(
+            f"the scores of sentence {sentence} of the batch (counted from 0) contain NaN or +inf: the "
+            "weights or the input of the model are not finite; in training, it has diverged, and a smaller "
+            "learning rate may help"
+        )
+    return values
 
 
 def check_at_least_one(k: int) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
-from hf_xst.structures.base import Structure, check_at_least_one, check_below
+from hf_xst.structures.base import Structure, check_at_least_one, check_below, checked_below_infinity
 from hf_xst.structures.search import draw
 
 
@@ -100,7 +100,7 @@ class LinearChainCRF(Structure[Tensor]):
             # Beyond the end of a sentence the tag of its last position is carried along.
             tag = torch.where(self.lengths > j + 1, drawn, tag)
             tags.append(tag)
-        empty = (wide._log_partition() == NEGATIVE_INFINITY).unsqueeze(1)
+        empty = (wide._wide_log_partition() == NEGATIVE_INFINITY).unsqueeze(1)
         return torch.stack(tags[::-1], 2).masked_fill(empty | ~self._inside(), -1)
 
     def topk(self, k: int) -> Tensor:
@@ -124,6 +124,7 @@ class LinearChainCRF(Structure[Tensor]):
             pointers.append(pointer)
         # The k best over (r, c) at the last position, as r * T + c: (B, k)
         totals, state = _best_of(values.flatten(1), k)
+        checked_below_infinity(totals)
         tags = [state % tag_count]
         for j, pointer in reversed(list(enumerate(pointers))):
             previous = pointer.flatten(1).gather(1, state)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.numerics import NEGATIVE_INFINITY, wide_logsumexp, working_dtype
-from hf_xst.structures.base import Structure, check_at_least_one, check_below
+from hf_xst.structures.base import Structure, check_at_least_one, check_below, checked_below_infinity
 from hf_xst.structures.elimination import tree_log_partition
 from hf_xst.structures.projective import best_projective_heads, projective_log_partition
 from hf_xst.structures.search import draw
@@ -106,6 +106,7 @@ class DependencyTreeCRF(Structure[Tree]):
         """Return the heads and labels of the best trees; ties go to lower heads and lower labels."""
         # Each arc takes its best label, so the best labelled tree is the best tree over max_l: (B, N+1, N+1)
         strongest = self._masked(self.scores.detach().amax(3).to(working_dtype(self.scores.device)))
+        checked_below_infinity(strongest)
         if self.projective:
             heads = best_projective_heads(strongest, self.lengths, self.single_root)
         else:
@@ -178,7 +179,7 @@ class DependencyTreeCRF(Structure[Tree]):
 
     def _log_arcs(self) -> Tensor:
         """Return the log weights of unlabelled arcs, log sum_l exp(scores[h, d, l]): (B, N+1, N+1)."""
-        return wide_logsumexp(self.scores, self._valid_arcs())
+        return checked_below_infinity(wide_logsumexp(self.scores, self._valid_arcs()))
 
     def _inside(self) -> Tensor:
         """Bool (B, N): the words of each sentence."""
