@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import io
 import json
 import os
 import sys
@@ -33,6 +34,8 @@ Options = TypeVar("Options")
 def run(name: str, command: Command, words: Sequence[str]) -> int:
     """Run a command with the words behind its name; return the exit status."""
     _quiet_libraries()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # words and trees of any language, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         identifier = name.replace("-", "_")
         module = vars(import_module(f"hf_xst.commands.{identifier}"))

@@ -451,7 +451,26 @@ def test_vote(world, tmp_path, rule, capsys):
     file = tmp_path / "o" / "predictions.conllu"
     file.write_text(file.read_text().replace(f"\t{predicted[1].words[0]}\t", "\tother\t"))
     assert run(*evaluation, "--predictions", file) == 1
-    assert "differs from the gold sentence" in capsys.readouterr().err
+    assert "word 1 is 'other' there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sent_ids", [["s", "s", "s"], ["a", "b", "c"], [None, None, None]])
+@pytest.mark.parametrize("complete", [True, False])
+def test_repeated_sentences_are_scored_against_their_own_gold(tmp_path, sent_ids, complete):
+    trees = [("2", "0"), ("0", "1"), ("2", "0")]
+    made = [
+        ConlluSentence.from_words(["w", "w"], sent_id=name).with_annotation(
+            {"upos": ["X", "X"], "head": heads, "deprel": ["root" if head == "0" else "x" for head in heads]}
+        )
+        for name, heads in zip(sent_ids, trees, strict=True)
+    ]
+    gold = [made[0].with_annotation({"head": ["_", "_"]}), *made[1:]]
+    write_conllu(gold, tmp_path / "gold.conllu")
+    write_conllu(made if complete else made[1:], tmp_path / "found.conllu")
+    files = ["--predictions", tmp_path / "found.conllu", "--treebank", f"test={tmp_path}/gold.conllu"]
+    assert run("evaluate", *files, "--output", tmp_path / "e", "--faulty", "skip") == 0
+    scores = json.loads((tmp_path / "e" / "run" / "scores.json").read_text())
+    assert (scores["words"], scores["las"]) == (4, 100.0)
 
 
 def test_predictions_with_cycles_and_skipped_gold_are_scored(tmp_path, capsys):

@@ -226,6 +226,14 @@ BROKEN = {
     "misplaced empty node": (row(1) + "\n" + row("2.1"), "found ID '2.1', .* empty node 1.1"),
     "late comment": (row(1) + "\n# late", "found a comment after the first row"),
     "comments only": ("# nothing", "found a sentence without words"),
+    "CR in a row": (row(1) + "\r" + row(2), "found a CR within the line, expected lines that end with LF"),
+    "CR in a comment": ("# text = w\r" + row(1), "found a CR within the line"),
+    "other order of columns": (
+        "# global.columns = ID LEMMA FORM",
+        r"global.columns = ID LEMMA .*expected ID FORM",
+    ),
+    "more columns": ("# global.columns = ID FORM PARSEME:MWE", "found global.columns = ID FORM PARSEME:MWE"),
+    "other spelling": ("#global.columns=FORM ID", "found global.columns =FORM ID, expected ID FORM LEMMA"),
     "empty form": (row(1, ""), "found an empty FORM"),
     "empty tag": ("1\tw\t_\t" + "\t_" * 6, "found an empty UPOS"),
 }
@@ -240,6 +248,11 @@ def test_errors_give_file_line_and_sentence(write, lines, message):
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
         assert (error.path, error.line, error.sent_id) == (str(path), bad_line, "s-2")
         assert str(error).startswith(f"{path}:{bad_line}: sentence s-2: found")
+
+
+def test_columns_in_their_order_may_be_declared():
+    declared = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n"
+    assert read(f"{declared}{row(1)}\n\n")[0].words == ["w"]
 
 
 def test_invalid_utf8_is_reported_with_its_line(write):

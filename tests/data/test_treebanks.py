@@ -26,6 +26,7 @@ from hf_xst.data import (
     to_treebank_layout,
     treebank_files,
 )
+from hf_xst.data.treebank_facts import treebank_facts
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +121,29 @@ def test_folders_are_read_by_exact_file_names(write, one):
         write(f"UD_Nowhere-Test/{name}", "not CoNLL-U")
     write("UD_Nowhere-Test/no_test-ud-test.conllu.gz", gzip.compress(one("s").encode()))
     assert {k: names(v) for k, v in load_treebank(folder).items()} == {"train": ["t"], "test": ["s"]}
+
+
+@pytest.mark.parametrize("parts", [["a", "b"], ["a-1", "a-2", "b-1"], ["l", "m", "v"], ["01", "02"]])
+def test_parts_of_a_split_are_concatenated(write, one, parts):
+    for part in reversed(parts):
+        folder = write(f"UD_Czech-PDT/cs_pdt-ud-train-{part}.conllu", one(f"train-{part}")).parent
+    write("UD_Czech-PDT/cs_pdt-ud-dev.conllu", one("dev"))
+    for name in ("cs_pdt-ud-dev-a.conllu", "cs_pdt-ud-test-predicted.conllu", "cs_pdt-ud-train-a.txt"):
+        write(f"UD_Czech-PDT/{name}", "ignored")
+    expected = {"train": [f"train-{part}" for part in parts], "dev": ["dev"]}
+    for loaded in (load_treebank(folder), load_treebank("cs", data_roots=[folder.parent])):
+        assert {split: names(rows) for split, rows in loaded.items()} == expected
+    assert treebank_facts(str(folder), "train")[0]["language"] == "cs"
+    write(f"UD_Czech-PDT/cs_pdt-ud-train-{parts[0]}.conllu.gz", gzip.compress(b""))
+    with pytest.raises(ValueError, match="found split train twice"):
+        treebank_files(folder)
+
+
+def test_parts_of_two_treebanks_are_rejected(write, one):
+    write("x/cs_cac-ud-train-a.conllu", one("a"))
+    folder = write("x/cs_pdt-ud-train-a.conllu", one("b")).parent
+    with pytest.raises(ValueError, match=r"parts of split train of two treebanks, .*cs_cac.* and .*cs_pdt"):
+        treebank_files(folder)
 
 
 def test_only_requested_splits_are_read(write, one):

@@ -43,6 +43,16 @@ def test_text_of_all_sentences(file, capsys):
     assert "\n\n# two\n" in shown
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("format", ["text", "svg"])
+def test_stdout_is_utf8_in_any_locale(file, monkeypatch, encoding, format):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stdout", stdout)
+    assert hf_xst_cli.main(["show", file, "--sent-id", "two", "--format", format]) == 0
+    stdout.flush()
+    assert "הילדה" in stdout.buffer.getvalue().decode("utf-8")
+
+
 @pytest.mark.parametrize("choice", [{"index": [2]}, {"sent_id": ["two"]}, {"index": [2], "sent_id": ["two"]}])
 def test_one_sentence_as_svg(file, tmp_path, choice):
     target = tmp_path / "two.svg"
@@ -141,6 +151,22 @@ def test_charts_of_a_data_set(kind, monkeypatch, tmp_path, capsys):
         show(ShowArguments(charts="charts", index=[3]))
     with pytest.raises(ValueError, match="has no sentence s9"):
         show(ShowArguments(charts="charts", sent_id=["s9"]))
+
+
+def test_gold_of_repeated_words_is_found_by_sent_id(monkeypatch, tmp_path, capsys):
+    rows = gold((3,), seed=3)
+    row, stored = rows[0], (charts("parser", rows), info_of(model_of("parser")))
+    monkeypatch.setattr(showing, "load_charts", lambda path: stored)
+    columns = {"head": row["head"], "deprel": row["deprel"]}
+    first = ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=columns)
+    other = ConlluSentence.from_words(row["words"], sent_id="x")
+    for sentences in ([first, other], [other, first]):
+        (tmp_path / "gold.conllu").write_text("".join(each.raw for each in sentences), encoding="utf-8")
+        show(ShowArguments(charts="charts", gold=str(tmp_path / "gold.conllu")))
+        assert "★" in capsys.readouterr().out
+    (tmp_path / "gold.conllu").write_text(other.raw * 2, encoding="utf-8")
+    with pytest.raises(ValueError, match="2 sentences have the words of sentence s0, 1 expected"):
+        show(ShowArguments(charts="charts", gold=str(tmp_path / "gold.conllu")))
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])

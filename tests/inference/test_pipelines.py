@@ -8,6 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from datasets import Dataset, IterableDataset
@@ -181,6 +184,21 @@ def test_words(parse):
     assert parse([]) == []
 
 
+@pytest.mark.parametrize("convert", [np.array, pd.Series, pa.array, lambda words: np.array(words, object)])
+def test_arrays_of_words_are_one_sentence(parse, convert):
+    assert parse(convert(["w1", "w2"])) == parse(["w1", "w2"])
+    assert parse([convert(["w1", "w2"])]) == [parse(["w1", "w2"])]
+    with pytest.raises(ValueError, match="pass is_split_into_words="):
+        parse(convert(["w1 w2.", "w3"]))
+
+
+@pytest.mark.parametrize(
+    "text", ["1 w1 w2 w3 w4 w5 w1 w2 w3 w4", "1. w1\tw2", "# w1\nw2", "1\tw1 w2\n2\tw3", "1-2 w1"]
+)
+def test_text_with_numbers_and_tabs_is_running_text(parse, text):
+    assert "".join(word for one in parse(text) for word in one["words"]) == "".join(text.split())
+
+
 def test_list_of_strings_is_ambiguous(parse):
     with pytest.raises(ValueError, match=r"found 'w1 w2.' in a list of strings: pass is_split_into_words="):
         parse(["w1 w2.", "w3"])
@@ -260,6 +278,13 @@ def test_treebank_rows_keep_ranges_and_comments(parse):
         ({"tokens": "w1"}, r"found 'w1' \(str\); expected"),
         ([["w\t1"]], r"found 'w\\t1' for form"),
         ("1\tw1\t_\t_\t_\t_\t_\t_\t_\t_\n3\tw\n", "found 2 columns, expected 10"),
+        (CONLLU.replace("\t_\n", "\n").replace("\tX=1", ""), "found 9 columns, expected 10"),
+        (CONLLU.replace("_\n", "_\t_\n"), "found 11 columns, expected 10"),
+        (CONLLU.replace("\t", "  "), "found 1 columns, expected 10 columns separated by tabs"),
+        ("1 w1 _ X _ _ 0 root _ _\n", "found 1 columns, expected 10 columns separated by tabs"),
+        (CONLLU.replace("\n", "\r"), "found a CR within the line, expected lines that end with LF"),
+        (CONLLU.partition("\n")[2].replace("\n", "\r"), "found a CR within the line"),
+        ("# text = w1 w2\nw1 w2\n", "found 1 columns"),
     ],
 )
 def test_invalid_inputs_are_rejected(parse, inputs, message):

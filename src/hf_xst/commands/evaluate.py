@@ -15,9 +15,12 @@ from hf_xst.commands.sentences import (
     needs_structure,
     other_labels,
     read_word_vectors,
+    require_sentences,
     split_of,
 )
 from hf_xst.console import say
+from hf_xst.data import prepare
+from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.preparation import read_predictions
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.metrics import score
@@ -25,6 +28,8 @@ from hf_xst.models.modeling import Row
 from hf_xst.models.running import predict_rows
 from hf_xst.sources.loading import ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
+
+_NUMBER = "hf_xst_number"
 
 
 @takes_options(EvaluateArguments)
@@ -64,67 +69,42 @@ Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None]
 
 def _compare_file(options: EvaluateArguments) -> Compared:
     assert options.predictions is not None
+    assert options.treebank is not None
     wanted = tuple(options.columns)
-    gold, note = _gold(options, wanted)
+    whole = split_of(options.treebank, options.split, options.data)
+    prepared, report = prepare(
+        whole.add_column(_NUMBER, list(range(len(whole)))),
+        gold=needs_structure(wanted),
+        labels=other_labels(wanted),
+        faulty=options.faulty,
+        keep=[_NUMBER],
+    )
+    gold, note = require_sentences(prepared, f"{options.treebank} {options.split}: {report}")
+    say(note)
     rows = read_predictions(
         options.predictions, labels=other_labels(wanted), structure=needs_structure(wanted)
     )
-    if len(rows) != len(gold):
-        assert options.treebank is not None
-        whole = split_of(options.treebank, options.split, options.data)
-        if len(rows) == len(whole):
-            rows = rows.select(_kept_sentences(whole, gold))
-    _check_words(rows, gold, options.predictions)
+    found = list(zip(rows["sent_id"], rows["words"], strict=True))
+    if len(rows) == len(whole):
+        words = whole["words" if "words" in whole.features else "tokens"]
+        pairs = pair_sentences(found, list(zip(whole["sent_id"], words, strict=True)), options.predictions)
+        rows = rows.select([pairs[number] for number in gold[_NUMBER]])
+    elif len(rows) == len(gold):
+        named = list(zip(gold["sent_id"], gold["words"], strict=True))
+        rows = rows.select(pair_sentences(found, named, options.predictions))
     return rows.select_columns(list(wanted)), gold, wanted, note, options.scheme
-
-
-def _kept_sentences(whole: Dataset, gold: Dataset) -> list[int]:
-    """Return the indices of the sentences of a split that were kept when faulty gold was left out."""
-    kept: list[int] = []
-    words = "words" if "words" in whole.features else "tokens"
-    wanted = zip(gold["sent_id"], gold["words"], strict=True)
-    name, sentence = next(wanted, (None, None))
-    for place, (found, row) in enumerate(zip(whole["sent_id"], whole[words], strict=True)):
-        if row == sentence and found in (name, None):  # a sentence without a name is named after its index
-            kept.append(place)
-            name, sentence = next(wanted, (None, None))
-    return kept
-
-
-def _check_words(found: Dataset, gold: Dataset, file: str) -> None:
-    """Check that predictions are for the same words as gold; the number of sentences is checked by `score`.
-
-    Raises:
-        ValueError: a sentence has other words, e.g. because of another order or release.
-    """
-    for place, (ours, theirs, name) in enumerate(
-        zip(found["words"], gold["words"], gold["sent_id"], strict=False)
-    ):
-        if ours != theirs:
-            first = next(
-                (i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
-                min(len(ours), len(theirs)),
-            )
-            raise ValueError(
-                f"{file}: sentence {place + 1} differs from the gold sentence {name} from word "
-                f"{first + 1} on: found {' '.join(ours[first : first + 5])!r}, expected "
-                f"{' '.join(theirs[first : first + 5])!r}; score predictions on the file they were made for"
-            )
 
 
 def _compare_model(options: EvaluateArguments) -> Compared:
     assert options.model is not None
     vectors = read_word_vectors(options)
     model = ready_model(options.model, vectors=vectors)
-    gold, note = _gold(options, model.columns)
+    assert options.treebank is not None
+    gold, note = gold_rows(
+        options.treebank, options.split, options.data, model.columns, faulty=options.faulty
+    )
+    say(note)
     rows = annotate(gold, options.tagger, vectors)
     warn_of_unknown_words(model, rows["words"])
     found = list(predict_rows(model, rows, batch_words=options.batch_words))
     return found, gold, model.columns, note, model.scheme
-
-
-def _gold(options: EvaluateArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
-    assert options.treebank is not None
-    gold, note = gold_rows(options.treebank, options.split, options.data, columns, faulty=options.faulty)
-    say(note)
-    return gold, note

@@ -13,6 +13,7 @@ import torch
 from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure_triples, to_mask
 from hf_xst.commands.options import option
 from hf_xst.data import ConlluSentence, read_conllu
+from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.sentence import BLANK
 from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
@@ -184,12 +185,15 @@ def _draw_charts(arguments: ShowArguments) -> NamedDrawings:
         index_of = {name: index for index, name in enumerate(rows["sent_id"])}
         _check_all_found(set(), set(arguments.sent_id) - set(index_of), path)
         selected += [index_of[name] for name in arguments.sent_id]
-    gold = {}
+    shown = rows.select(selected) if selected else rows
+    gold: list[ConlluSentence | None] = [None] * len(shown)
     if arguments.gold is not None:
-        gold = {tuple(sentence.words): sentence for sentence in read_conllu(arguments.gold)}
-    for index in selected or range(len(rows)):
-        row = rows[index]
-        yield row["sent_id"], row_view(row, info, gold.get(tuple(row["words"]))).drawing()
+        sentences = list(read_conllu(arguments.gold))
+        found = [(each.sent_id, each.words) for each in sentences]
+        wanted = list(zip(shown["sent_id"], shown["words"], strict=True))
+        gold = [sentences[index] for index in pair_sentences(found, wanted, arguments.gold)]
+    for row, sentence in zip(shown, gold, strict=True):
+        yield row["sent_id"], row_view(row, info, sentence).drawing()
 
 
 def row_view(row: Mapping[str, Any], info: ChartInfo, gold: ConlluSentence | None = None) -> ChartView:

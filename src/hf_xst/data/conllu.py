@@ -20,6 +20,7 @@ from hf_xst.data.streams import BYTE_ORDER_MARK, Source, numbered_lines, open_at
 
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _FORM, _UPOS = COLUMNS.index("form"), COLUMNS.index("upos")
+_GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)
 _BLANK_LINES = frozenset(("\n", "\r\n", "\r", ""))
 
 
@@ -115,9 +116,11 @@ def _blocks(source: Source) -> Iterator[_Block]:
 def _word_rows(lines: Sequence[str], first: int, path: str) -> tuple[int, ...]:
     """Validate the format of a sentence and return the positions of its words."""
     count = next((index for index, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    index = count - 1
+    index = 0
     word_rows = []
     try:
+        for index in range(count):
+            _check_comment(lines[index])
         ids = _IdSequence()
         for index in range(count, len(lines)):
             if ids.accept(_row_id(lines[index])):
@@ -129,8 +132,22 @@ def _word_rows(lines: Sequence[str], first: int, path: str) -> tuple[int, ...]:
     return tuple(word_rows)
 
 
+def _check_line_end(line: str) -> None:
+    if "\r" in line_body(line):
+        raise ValueError("found a CR within the line, expected lines that end with LF or CRLF")
+
+
+def _check_comment(line: str) -> None:
+    _check_line_end(line)
+    declared = _GLOBAL_COLUMNS.fullmatch(line_body(line))
+    if declared and declared[1].lower().split() != list(COLUMNS):
+        expected = " ".join(COLUMNS).upper()
+        raise ValueError(f"found global.columns ={declared[1]}, expected {expected}: reorder the columns")
+
+
 def _row_id(line: str) -> str:
     """Validate the columns of one row and return its ID."""
+    _check_line_end(line)
     if line.startswith("#"):
         raise ValueError("found a comment after the first row, expected comments before all rows")
     columns = line_body(line).split("\t")

@@ -5,7 +5,8 @@ Accepted sources (with data roots, a language code takes precedence over a file 
 - a mapping from split to one or several files;
 - ``train=PATH,dev=PATH``, the same as a string (repeating a split concatenates its files);
 - a file (CoNLL-U, or JSON lines with suffix ``.jsonl``), whose single split is called ``data``;
-- a folder with files ``*-ud-(train|dev|test).conllu[.gz]``; other files are ignored;
+- a folder with files ``*-ud-(train|dev|test).conllu[.gz]``; a split without such a file is concatenated from
+  its parts ``*-ud-train-a.conllu``, ``*-ud-train-b-1.conllu``, by name; other files are ignored;
 - the name of a treebank's folder (``UD_French-GSD``) under the data roots;
 - a language code (``pt``): the paper's treebanks of that language in the paper's order, or for other
   languages all treebanks whose file names start with the code, sorted by name;
@@ -27,7 +28,9 @@ SplitFiles = dict[str, list[Path]]
 TreebankSource = PathLike | Mapping[str, PathLike | Sequence[PathLike]]
 
 SPLITS = ("train", "dev", "test")
-_UD_FILE = re.compile(r"(?P<stem>[^.].*)-ud-(?P<split>train|dev|test)\.conllu(\.gz)?")
+_UD_FILE = re.compile(
+    r"(?P<stem>[^.].*)-ud-(?P<split>train|dev|test)(?P<part>(-([a-z]|\d+))*)\.conllu(\.gz)?"
+)
 LANGUAGE_CODE = re.compile(r"(?P<code>[a-z]{2,3})(:(?P<names>[^/\\]+))?")
 SPLIT_FILE = re.compile(r"\s*(?P<split>\w+)=(?P<path>.+)")
 
@@ -88,12 +91,12 @@ def treebank_files(
             files = _merge_folders([root / source for root in roots])
             if not files:
                 raise ValueError(f"no files of {source} under {_join(roots) or 'any data root (none given)'}")
-            return {split: [file] for split, file in files.items()}
+            return files
         if SPLIT_FILE.fullmatch(source) and not Path(source).exists():
             return _parse_assignments(source)
     path = Path(source)
     if path.is_dir():
-        return {split: [file] for split, file in _merge_folders([path]).items()} or _refuse_folder(path)
+        return _merge_folders([path]) or _refuse_folder(path)
     if path.exists():
         return {"data": [path]}
     if not isinstance(source, str) or path.is_absolute() or path.name.endswith((".conllu", ".jsonl", ".gz")):
@@ -141,7 +144,8 @@ def _language_files(code: str, names: str | None, roots: Sequence[Path]) -> Spli
     folders: dict[str, list[Path]] = {}  # by name of the treebank
     for root in roots:
         for folder in sorted(root.glob("UD_*-*")):
-            if any(re.split("-ud-|_", file.name)[0] == code for file in _merge_folders([folder]).values()):
+            names_found = (file.name for each in _merge_folders([folder]).values() for file in each)
+            if any(re.split("-ud-|_", name)[0] == code for name in names_found):
                 folders.setdefault(folder.name.rpartition("-")[2], []).append(folder)
     if names:
         selected = tuple(names.split("+"))
@@ -156,20 +160,27 @@ def _language_files(code: str, names: str | None, roots: Sequence[Path]) -> Spli
         )
     files: SplitFiles = {}
     for name in selected:
-        for split, file in _merge_folders(folders[name]).items():
-            files.setdefault(split, []).append(file)
+        for split, paths in _merge_folders(folders[name]).items():
+            files.setdefault(split, []).extend(paths)
     return {split: files[split] for split in ordered(files)}
 
 
-def _merge_folders(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return one file per split from all folders of a treebank; missing folders are empty."""
-    files: dict[str, Path] = {}
+def _merge_folders(folders: Sequence[Path]) -> SplitFiles:
+    """Return the file of each split, or else its parts, from those folders of a treebank that exist."""
+    files: SplitFiles = {}
+    parts: dict[str, dict[str, Path]] = {}  # by split and name
     for folder in folders:
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
             if match := _UD_FILE.fullmatch(path.name):
-                if (split := match["split"]) in files:
-                    raise ValueError(f"found split {split} twice, in {files[split]} and in {path}")
-                files[split] = path
+                split, name = match["split"], path.name.removesuffix(".gz") if match["part"] else ""
+                other = parts.setdefault(split, {}).setdefault(name, path)
+                if other != path:
+                    raise ValueError(f"found split {split} twice, in {other} and in {path}")
+    for split, found in parts.items():
+        files[split] = [found[""]] if "" in found else list(found.values())
+        first, last = files[split][0], files[split][-1]
+        if (first.parent, first.name.split("-ud-")[0]) != (last.parent, last.name.split("-ud-")[0]):
+            raise ValueError(f"found parts of split {split} of two treebanks, {first} and {last}")
     return {split: files[split] for split in ordered(files)}
 
 

@@ -173,9 +173,13 @@ def first_rows(dataset: Dataset, count: int) -> Dataset:
 
 
 def read_predictions(path: str, *, structure: bool, labels: Sequence[str] = ()) -> Dataset:
-    """Read a CoNLL-U file of predictions in the prepared layout; heads may form any graph."""
+    """Read a CoNLL-U file of predictions in the prepared layout; heads may form any graph.
+
+    A sentence without ``sent_id`` has none.
+    """
     sentences = list(read_conllu(path))
     rows, _ = prepare(sentences_to_dataset(sentences), gold=False, labels=labels)
+    rows = rows.remove_columns("sent_id").add_column("sent_id", [each.sent_id for each in sentences])
     if not structure:
         return rows
     for sentence in sentences:

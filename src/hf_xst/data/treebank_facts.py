@@ -11,7 +11,7 @@ from typing import Any
 from hf_xst.data.folders import LANGUAGE_CODE, LANGUAGES, SPLIT_FILE, canonical_split, treebank_files
 
 _UD_FOLDER = re.compile(r"UD_(?P<language>[^-/]+)-(?P<name>[^/]+)")
-_UD_FILE = re.compile(r"(?P<code>[a-z]{2,3})_\w+-ud-(?:train|dev|test)\.conllu(?:\.gz)?")
+_UD_FILE = re.compile(r"(?P<code>[a-z]{2,3})_\w+-ud-(?:train|dev|test)[-\w]*\.conllu(?:\.gz)?")
 _LICENCE_FILES = ("LICENSE.txt", "LICENSE", "LICENCE.txt", "README.md", "README.txt")
 _LICENCES = (
     re.compile(r"creativecommons\.org/licenses/by(?P<terms>(?:-nc|-sa|-nd)*)/(?P<version>\d\.\d)", re.I),

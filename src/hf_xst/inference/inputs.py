@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -13,7 +14,7 @@ from torch.utils.data import Dataset
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.layout import TREEBANK_FEATURES, dataset_to_sentences
 from hf_xst.data.segmentation import Segmenter, paragraph_sentences, paragraphs, segment
-from hf_xst.data.sentence import COLUMNS
+from hf_xst.data.sentence import BLANK, COLUMNS
 from hf_xst.data.streams import BYTE_ORDER_MARK
 
 _EXPECTED = (
@@ -21,12 +22,22 @@ _EXPECTED = (
     "or text"
 )
 
+_BREAK = re.compile(r"\r\n?|\n")
+_FIRST_ID = re.compile(r"(1|1-[0-9]+|0\.1)\s")
+_COMMENT = re.compile(r"#\s*(sent_id|text|newdoc|newpar|global\.columns)\b")
+
 
 class Input(NamedTuple):
     """The sentences of one input: any number for text, one for everything else."""
 
     sentences: list[ConlluSentence]
     is_text: bool
+
+
+def as_list(inputs: Any) -> Any:
+    """Return arrays and series (NumPy, pandas, Polars, Arrow) as lists, other inputs unchanged."""
+    names = () if isinstance(inputs, datasets.Dataset) else ("tolist", "to_list")
+    return next((getattr(inputs, name)() for name in names if hasattr(inputs, name)), inputs)
 
 
 def is_single(inputs: Any, split_into_words: bool | None) -> bool:
@@ -80,6 +91,7 @@ def read_input(item: Any, segmenter: Segmenter = segment, number: int = 1) -> In
     Raises:
         ValueError: if the input cannot be read.
     """
+    item = as_list(item)
     if isinstance(item, ConlluSentence):
         return Input([item], is_text=False)
     if isinstance(item, Mapping) and not {"words", "tokens"} & set(item):
@@ -96,12 +108,20 @@ def read_input(item: Any, segmenter: Segmenter = segment, number: int = 1) -> In
 
 def _read_text(text: str, segmenter: Segmenter) -> Iterator[ConlluSentence]:
     text = text.removeprefix(BYTE_ORDER_MARK)
-    rows = (line for line in text.split("\n") if line.strip() and not line.startswith("#"))
-    if next(rows, "").count("\t") == len(COLUMNS) - 1:
+    if _looks_like_conllu([line for line in _BREAK.split(text) if line.strip()]):
         yield from read_conllu(io.StringIO(text))
     else:
         for paragraph in paragraphs(text):
             yield from paragraph_sentences(paragraph, segmenter)
+
+
+def _looks_like_conllu(lines: Sequence[str]) -> bool:
+    """Return whether text is CoNLL-U, well-formed or not, rather than running text."""
+    row = next((line for line in lines if not line.startswith("#")), "")
+    columns = row.split("\t")
+    if _FIRST_ID.match(row):  # tabs may have become spaces
+        return len(columns) > 2 or (len(row.split()) >= len(COLUMNS) - 2 and BLANK in row.split())
+    return len(columns) == len(COLUMNS) or bool(lines and _COMMENT.match(lines[0]))
 
 
 def _read_row(row: Mapping[str, Any]) -> ConlluSentence:

@@ -30,7 +30,7 @@ from hf_xst.inference.annotation import (
     check_tagger,
     find_tagger,
 )
-from hf_xst.inference.inputs import Input, is_single, iterate_inputs, read_input
+from hf_xst.inference.inputs import Input, as_list, is_single, iterate_inputs, read_input
 from hf_xst.inference.outputs import Annotated, ConlluWriter, as_dict, check_parses, drawing, spacy_doc
 from hf_xst.models import BiaffineParser, CrfTagger
 from hf_xst.models.modeling import StructuredModel
@@ -146,6 +146,7 @@ class StructuredPipeline(Pipeline):
         new = self._sanitize_parameters(**settings)
         old = (self._preprocess_params, self._forward_params, self._postprocess_params)
         reading, annotation, writing = ({**before, **now} for before, now in zip(old, new, strict=True))
+        inputs = as_list(inputs)
         single = is_single(inputs, reading.get("is_split_into_words"))
         items = iter([inputs]) if single else iterate_inputs(inputs)
         waiting: deque[Input] = deque()

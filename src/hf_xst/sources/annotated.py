@@ -23,6 +23,7 @@ from torch import Tensor
 from hf_xst.console import say
 from hf_xst.data import ConlluError, ConlluSentence, read_conllu
 from hf_xst.data.labels import bio_alphabet, to_bio
+from hf_xst.data.pairing import words_mismatch
 from hf_xst.data.sentence import BLANK, COLUMNS, misc_attribute
 from hf_xst.files import sha256_of
 from hf_xst.models.columns import Row
@@ -80,28 +81,8 @@ class AnnotatedFile:
         """
         counts = self._claims.get(tuple(row["words"]))
         if counts is None:
-            raise ValueError(self._mismatch(str(row.get("sent_id")), row["words"]))
+            raise ValueError(words_mismatch(self.path, self._words, str(row.get("sent_id")), row["words"]))
         return [(claims, count / counts.total()) for claims, count in counts.items()]
-
-    def _mismatch(self, sent_id: str, words: Sequence[str]) -> str:
-        """Describe the first difference to the sentence of that name, or else the most similar beginning."""
-
-        def shared(name: str) -> int:
-            pairs = enumerate(zip(self._words[name], words, strict=False))
-            return next((index for index, (one, other) in pairs if one != other), min(lengths(name)))
-
-        def lengths(name: str) -> tuple[int, int]:
-            return len(self._words[name]), len(words)
-
-        name = sent_id if sent_id in self._words else max(self._words, key=shared)
-        index, (there, here) = shared(name), lengths(name)
-        if name != sent_id and index == 0:
-            return f"{self.path}: sentence {sent_id} is missing; no sentence begins with {words[0]!r}"
-        difference = f"it has {there} words there, {here} here"
-        if index < min(there, here):
-            difference = f"word {index + 1} is {self._words[name][index]!r} there, {words[index]!r} here"
-        alias = "" if name == sent_id else f" ({sent_id} here)"
-        return f"{self.path}, sentence {name}{alias}: {difference}; expected the same words"
 
 
 class AnnotatedTags(OtherTagger):
