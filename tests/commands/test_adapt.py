@@ -20,6 +20,7 @@ from hf_xst.commands.adapt_report import MARK, score_with_intervals
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.inference.pipelines import DependencyParsingPipeline
 from hf_xst.metrics import score
+from hf_xst.sources.base import LabelledTrees
 
 LENGTHS = (3, 1, 6, 4, 2, 5, 3, 3)
 TINY: dict[str, Any] = {"max_steps": 2, "batch_size": 4}
@@ -184,6 +185,62 @@ def test_only_parsers_read_the_tags_of_the_text(world, tmp_path):
         hf_xst.adapt(text=str(text), parsers=[f"a={world.folder}/parser1"], output=str(output), **TINY)
 
 
+def test_weights_and_temperature_are_recorded_and_reported(world, tmp_path):
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("a: 0.75\nb: 0.25\n")
+    options: dict[str, Any] = {
+        "text": str(world.text),
+        "taggers": [f"{name}={world.folder}/tagger{seed}" for name, seed in (("a", 1), ("b", 2))],
+        "tagger_weights": str(weights),
+        "temperature": 3.0,
+        "output": str(tmp_path / "o"),
+        **TINY,
+    }
+    report = hf_xst.adapt(**options).report.read_text()
+    settings = hf_xst.load_charts(str(tmp_path / "o" / "run" / "tagger" / "charts"))[1].settings
+    assert (settings.weights, settings.temperature) == ({"a": 0.75, "b": 0.25}, 3.0)
+    assert re.search(r"weights .*weights\.yaml and temperature 3:\n", report)
+    assert [row[-2:] for row in re.findall(r"^\| `([ab])` \| (.*) \| (.*) \|$", report, re.MULTILINE)] == [
+        (agreement, weight) for agreement, weight in re.findall(r"\| (0\.\d+) \| (0\.750|0\.250) \|", report)
+    ]
+    weights.write_text("a: 0.5\nb: 0.5\n")
+    with pytest.raises(ValueError, match=r"holds charts that differ in: settings"):
+        hf_xst.adapt(**options)
+    weights.write_text("a: 1\n")
+    with pytest.raises(ValueError, match=r"expected weights for exactly a, b; missing: b"):
+        hf_xst.adapt(**options | {"output": str(tmp_path / "p")})
+
+
+def test_entities_are_recognised_instead_of_tags(world, tmp_path):
+    pytest.importorskip("seqeval")
+    labels = ["B-PER", "I-PER", "O"]
+    model_of("tagger", 3, labels=labels, column="ner_tags", scheme="bio").save_pretrained(tmp_path / "names")
+    known = [
+        ConlluSentence.from_words(
+            each.words, sent_id="s", columns={"misc": ["ner_tags=B-PER"] * len(each.words)}
+        )
+        for each in sentences((3, 2), 6)
+    ]
+    write_conllu(known, tmp_path / "gold.conllu")
+    options: dict[str, Any] = {
+        "text": str(world.text),
+        "taggers": [f"a={tmp_path}/names", f"b={tmp_path}/names"],
+        "output": str(tmp_path / "o"),
+        "gold": str(tmp_path / "gold.conllu"),
+        **TINY,
+    }
+    with pytest.raises(ValueError, match="the source a predicts ner_tags; expected the column upos"):
+        hf_xst.adapt(**options | {"gold": None})
+    with pytest.raises(ValueError, match="--column ner_tags is for --taggers alone"):
+        hf_xst.adapt(**options, column="ner_tags", parsers=[f"a={world.folder}/parser1"])
+    results = hf_xst.adapt(**options, column="ner_tags")
+    assert results.scores is not None
+    assert "accuracy" in results.scores["tagger"]["new tagger"]
+    report = results.report.read_text()
+    assert "--column ner_tags" in report
+    assert re.search(r"^w\d+/(B-PER|O)( w\d+/(B-PER|I-PER|O))*$", report, re.MULTILINE)
+
+
 def test_files_of_predictions_train_a_parser_from_scratch(world, tmp_path):
     predictions = tmp_path / "a.conllu"
     write_conllu(sentences(LENGTHS, 5, "upos", "head", "deprel"), predictions)
@@ -209,6 +266,11 @@ def test_files_of_predictions_train_a_parser_from_scratch(world, tmp_path):
         ({"parsers": ["a=parser1"], "gold": "untagged.conllu"}, "no sentence is left"),
         ({"taggers": ["a=tagger1"], "text": "empty.txt"}, "empty.txt has no sentences"),
         ({"taggers": ["a=tagger1"], "output": "parser1"}, "already holds a model"),
+        (
+            {"taggers": ["a=tagger1"], "parsers": ["b=tagger2"]},
+            "the source b predicts upos; expected a parser",
+        ),
+        ({"taggers": ["a=tagger1"], "parsers": ["b=parser1", "c=empty.txt"]}, "empty.txt is a file"),
     ],
 )
 def test_mistakes_are_found_before_any_training(world, tmp_path, changes, message):
@@ -224,6 +286,9 @@ def test_mistakes_are_found_before_any_training(world, tmp_path, changes, messag
     with pytest.raises(ValueError, match=message):
         hf_xst.adapt(**options)
     assert not list(tmp_path.rglob("*.parquet"))
+    if changes.get("output") is None:  # corrected, the same command works
+        options |= {"text": str(world.text), "taggers": [f"a={folder}/tagger1"], "parsers": [], "gold": None}
+        assert hf_xst.adapt(**options, **TINY).tagger == tmp_path / "o"
 
 
 def test_a_report_of_somebody_else_is_kept(world, tmp_path):
@@ -247,12 +312,12 @@ def test_intervals_contain_the_score_of_all_sentences():
     rows = [dict(row) for row in gold((3, 4, 2, 5, 6, 2), 1)]
     rows[0]["upos"] = ["PUNCT"] * 3  # a sentence that is not scored
     predictions = [{**row, "head": [0] * len(row["head"])} for row in rows]
-    found = score_with_intervals("parser", predictions, rows, seed=1)
+    found = score_with_intervals(LabelledTrees(()), predictions, rows, seed=1)
     expected = score(predictions, rows, ("head", "deprel"))
     for name in ("las", "uas"):
         value, low, high = found[name]
         assert value == pytest.approx(expected[name])
         assert low <= value <= high
         assert low < high
-    perfect = score_with_intervals("parser", rows, rows, seed=1)
+    perfect = score_with_intervals(LabelledTrees(()), rows, rows, seed=1)
     assert perfect == {"las": [100.0] * 3, "uas": [100.0] * 3}

@@ -169,7 +169,8 @@ def test_relations_are_read_without_subtypes_and_case_of_root(tmp_path):
 def test_span_labels_in_misc_are_converted_to_bio(tmp_path):
     tags = enumerate(["I-PER", "E-PER", "O"], start=1)
     rows = "".join(f"{index}\tw{index}\t_\t_\t_\t_\t_\t_\t_\tner={tag}\n" for index, tag in tags)
-    source = load_annotated(file_of(tmp_path, rows), ("ner",), scheme="bio")
+    source = load_annotated(file_of(tmp_path, rows), ("ner",))
+    assert source.scheme == "bio"
     assert source.names[:3] == ["B-PER", "I-PER", "O"]
     distribution = source.distributions([row("w1", "w2", "w3")])
     assert distribution.best()[0, 1:-1].tolist() == [0, 1, 2]

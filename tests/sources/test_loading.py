@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForTokenClassification
 
 import hf_xst_cli
 from helpers.small_models import UPOS, gold, model_of
+from helpers.tiny_models import save_bert
 from hf_xst.charts.dataset import load_charts
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading
@@ -126,6 +128,66 @@ def test_charts_without_models_are_trained_on_from_scratch(world, tmp_path, caps
     transfer = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m", "--max-steps", 1]
     assert hf_xst_cli.main([str(word) for word in transfer]) == 1
     assert "--init-from scratch requires either --vectors" in capsys.readouterr().err
+
+
+ENTITY_LABELS = ["O", "B-PER", "I-PER"]
+PENN = ["NN", "VBD", "-LRB-"]
+
+
+def save_classifier(folder: Path, labels: list[str]) -> Path:
+    save_bert(folder)
+    model = AutoModelForTokenClassification.from_pretrained(folder, id2label=dict(enumerate(labels)))
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("labels", "in_file", "flags", "column", "scheme"),
+    [
+        (ENTITY_LABELS, "S-PER", [], "ner_tags", "bio"),
+        (ENTITY_LABELS, "I-PER", ["--column", "entity"], "entity", "bio"),
+        (PENN, "NN", ["--column", "xpos"], "xpos", None),
+        (["DET", "NOUN"], "DET", ["--column", "chunk"], "chunk", None),
+    ],
+)
+def test_labels_of_other_columns_are_used_as_they_are(
+    world, tmp_path, capsys, labels, in_file, flags, column, scheme
+):
+    bert = save_classifier(tmp_path / "classifier", labels)
+    place = {column: [in_file] * 3} if column == "xpos" else {"misc": [f"{column}={in_file}"] * 3}
+    sentence = ConlluSentence.from_words(["w1", "w2", "w3"], sent_id="s", columns=place)
+    write_conllu([sentence], tmp_path / "file.conllu")
+    text, charts, model = tmp_path / "file.conllu", tmp_path / "charts", tmp_path / "model"
+    build = ["build-charts", "--sources", f"classifier={bert}", f"file={text}", *flags]
+    transfer = ["transfer", "--charts", charts, "--init-from", "scratch", "--encoder", bert]
+    for words in (
+        [*build, "--text", text, "--output", charts],
+        [*transfer, "--max-steps", 1, "--output", model],
+        ["predict", "--model", model, "--input", text, "--output", tmp_path / "out.conllu"],
+    ):
+        assert hf_xst_cli.main([str(word) for word in words]) == 0, capsys.readouterr().err
+    _, info = load_charts(str(charts))
+    assert info.label_settings == {"column": column, "scheme": scheme}
+    config = AutoConfig.from_pretrained(model)
+    assert (config.column, config.scheme, sorted(config.labels)) == (column, scheme, sorted(labels))
+    if scheme is not None:  # I-PER begins no sentence
+        probs = load_source(str(bert), settings=SourceSettings(column=column)).distributions(ROWS).marginals()
+        assert probs[:, 0, :, 1].sum() == 0 < probs[:, 0, :, 2].sum()
+
+
+@pytest.mark.parametrize(
+    ("place", "settings", "message"),
+    [
+        ("tagger", {"task": "parser"}, "the source tagger predicts upos; expected a parser"),
+        ("parser", {"task": "tagger"}, "the source parser predicts head and deprel; expected a tagger"),
+        ("tagger", {"column": "xpos"}, "the source tagger predicts upos; expected the column xpos"),
+        ("parser", {"column": "upos"}, "predicts head and deprel; expected the column upos"),
+        ("text.conllu", {"task": "tagger", "column": "entity"}, "no word has a label in the column entity"),
+    ],
+)
+def test_a_source_of_another_task_or_column_is_rejected(world, place, settings, message):
+    with pytest.raises(ValueError, match=message):
+        load_source(str(world / place), settings=SourceSettings(**settings))
 
 
 def test_a_third_party_must_return_a_source(world, entry, monkeypatch):

@@ -209,7 +209,7 @@ def test_labels_without_a_tag_are_listed(choice: dict[str, str] | None) -> None:
     wrong = "1 of 3 labels have no UPOS tag: VBD" if choice else "2 of 3 labels have no UPOS tag: NN, VBD"
     with pytest.raises(ValueError, match=rf"^{wrong}\.") as caught:
         source(["DET", "NN", "VBD"], labels=choice)
-    for expected in ("has the labels DET, NN, VBD;", "UPOS tags are ADJ, ADP,", "--labels MAP.yaml"):
+    for expected in ("has the labels DET, NN, VBD;", "UPOS tags are ADJ, ADP,", "--label-map MAP.yaml"):
         assert expected in str(caught.value)
 
 

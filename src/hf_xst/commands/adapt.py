@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import yaml
 
@@ -17,10 +16,11 @@ from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.options import (
     AdaptArguments,
     BuildChartsArguments,
-    LoopArguments,
     TransferArguments,
+    shared_options,
     takes_options,
 )
+from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.runs import CONFIG, RunFolder, check_one_process, check_output
 from hf_xst.commands.sentences import read_sources, read_word_vectors
 from hf_xst.commands.transfer import transfer
@@ -31,10 +31,13 @@ from hf_xst.files import CHARTS, MODEL, sha256_of
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.records import from_mapping, read_json
+from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
-from hf_xst.sources.loading import SourceSpec, source_kind
+from hf_xst.sources.loading import Task
+from hf_xst.sources.pool import SourcePool, check_weights
 
-PREFIX, TEXT_RECORD = "adapt-", "adapt-text.json"
+PREFIX, TEXT_RECORD, UPOS = "adapt-", "adapt-text.json", "upos"
+BEGUN = f"{PREFIX}{CONFIG}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ def adapt(options: AdaptArguments) -> AdaptResults:
 
     A repeated command reuses what is complete and resumes the rest.
 
+    Example:
+        >>> results = adapt(text="my.txt", taggers=["en=t/en", "de=t/de"], parsers=["en=p/en", "de=p/de"],
+        ...                 output="models/mine")  # doctest: +SKIP
+        >>> print(results.report.read_text())  # doctest: +SKIP
+
     Args:
         options: the data class, or its fields as keyword arguments.
 
@@ -72,10 +80,9 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     report = folder.path / "report.md"
     check_report(report)
     _check_options(options, folder)
-    gold = {str(task): gold_for(task, options.gold) for task, sources in _sources(options) if sources}
+    gold = {task: gold_for(task, options) for task, (sources, _) in _sources(options).items() if sources}
     text, counts = _normalise_text(options, folder)
-    if options.parsers and not options.taggers and not counts.has_tags:
-        _check_reads_no_tags(options)
+    _check_sources(options, counts.has_tags)
     folder.begin()
     stages: list[Stage] = []
     tagger = None
@@ -93,18 +100,24 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     return AdaptResults(folder.path if options.parsers else None, tagger, report, scores)
 
 
-def _sources(options: AdaptArguments) -> list[tuple[Literal["tagger", "parser"], list[str]]]:
-    return [("tagger", options.taggers), ("parser", options.parsers)]
+def _sources(options: AdaptArguments) -> dict[Task, tuple[list[str], str | None]]:
+    """Return the sources of each task, and `--weights`."""
+    return {
+        "tagger": (options.taggers, options.tagger_weights),
+        "parser": (options.parsers, options.parser_weights),
+    }
 
 
 def _check_options(options: AdaptArguments, folder: RunFolder) -> None:
-    """Reject options that would fail after hours of training."""
+    """Reject options that would fail after hours of training, or do not fit those of an earlier run."""
     if not options.taggers and not options.parsers:
         raise ValueError("no sources: give --taggers, --parsers, or both")
-    config = folder.run / f"{PREFIX}{CONFIG}"
+    if options.parsers and options.column not in (None, UPOS):
+        raise ValueError(f"--column {options.column} is for --taggers alone: parsers read UPOS tags")
+    config = folder.run / BEGUN
     if config.exists():
         before = yaml.safe_load(config.read_text(encoding="utf-8"))
-        for task, sources in _sources(options):
+        for task, (sources, _) in _sources(options).items():
             if bool(before[f"{task}s"]) != bool(sources):
                 raise ValueError(
                     f"{folder.path} was begun {'with' if before[f'{task}s'] else 'without'} --{task}s; "
@@ -112,26 +125,31 @@ def _check_options(options: AdaptArguments, folder: RunFolder) -> None:
                 )
     elif (folder.path / MODEL).exists() or (folder.path / TAGGER_FOLDER).exists():
         raise ValueError(f"--output {folder.path} already holds a model; choose another folder")
-    for task, sources in _sources(options):
-        kinds = {source_kind(spec) for spec in SourceSpec.parse_all(sources)} if sources else {"model"}
-        if "model" not in kinds and options.encoder is None and options.vectors is None:
+
+
+def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
+    """Reject sources that would fail after hours of training."""
+    vectors = read_word_vectors(options)
+    for task, (sources, weights) in _sources(options).items():
+        if not sources:
+            continue
+        models = read_sources(_build(options, task), vectors)
+        SourcePool(models)
+        if weights not in (None, AGREEMENT, UNIFORM):
+            check_weights(read_weights(weights), list(models))
+        own = {name: model for name, model in models.items() if isinstance(model, StructuredModel)}
+        if not own and options.encoder is None and options.vectors is None:
             raise ValueError(
                 f"no source in --{task}s is a model of this package, from which the new {task} could be "
                 "initialised: give --encoder (or --vectors) to train it from scratch"
             )
-
-
-def _check_reads_no_tags(options: AdaptArguments) -> None:
-    """Reject parsers that require tags if the text has none."""
-    build = BuildChartsArguments(output=options.output, sources=options.parsers, task="parser")
-    for name, source in read_sources(build, read_word_vectors(options)).items():
-        if not isinstance(source, StructuredModel) or source.config.upos_dropout > 0:
-            continue
-        if source.annotation_column in source.input_columns:
-            raise ValueError(
-                f"the parser {name} reads UPOS tags, which {options.text} does not have: give --taggers, or "
-                "a tagged text (CoNLL-U)"
-            )
+        for name, model in own.items():
+            reads_tags = model.annotation_column in model.input_columns and not model.config.upos_dropout
+            if reads_tags and not has_tags and not options.taggers:
+                raise ValueError(
+                    f"the parser {name} reads UPOS tags, which {options.text} does not have: give --taggers, "
+                    "or a tagged text (CoNLL-U)"
+                )
 
 
 def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, TextCounts]:
@@ -142,7 +160,7 @@ def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, T
     """
     path, record = folder.run / "text.conllu", folder.run / TEXT_RECORD
     identity = {"sha256": sha256_of(options.text), "format": options.format}
-    if record.exists():
+    if record.exists() and (folder.run / BEGUN).exists():
         content = read_json(record)
         if content["identity"] != identity:
             raise ValueError(
@@ -173,46 +191,47 @@ def _transfer(
     options: AdaptArguments,
     folder: RunFolder,
     text: Path,
-    task: Literal["tagger", "parser"],
+    task: Task,
     output: Path,
     tagger: Path | None = None,
 ) -> Stage:
     """Build charts in OUTPUT/run/TASK/charts, and train on them."""
     say(f"{task}: building charts and training", "bold")
-    build = BuildChartsArguments(
+    build = _build(
+        options,
+        task,
         output=str(folder.run / task / "charts"),
-        sources=options.taggers if task == "tagger" else options.parsers,
-        task=task,
         text=str(text),
         tagger=None if tagger is None else str(tagger),
-        preset=options.preset,
-        label_map=options.label_map,
-        confidence=options.confidence,
-        vectors=options.vectors,
-        vector_rows=options.vector_rows,
-        seed=options.seed,
     )
     info = ChartInfo.load(Path(build.output)) if _is_built(build) else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
-    transfer(
-        TransferArguments(
-            output=str(output),
-            charts=build.output,
-            encoder=options.encoder if from_scratch else None,
-            vectors=None if from_scratch and options.encoder else options.vectors,
-            vector_rows=options.vector_rows,
-            seed=options.seed,
-            **{name: vars(options)[name] for name in LoopArguments.__dataclass_fields__},
-        )
-    )
-    return Stage(build, output)
+    changes = {
+        "output": str(output),
+        "charts": build.output,
+        "encoder": options.encoder if from_scratch else None,
+        "vectors": None if from_scratch and options.encoder else options.vectors,
+    }
+    transfer(TransferArguments(**shared_options(options, TransferArguments) | changes))
+    return Stage(task, build, output)
+
+
+def _build(options: AdaptArguments, task: Task, **changes: Any) -> BuildChartsArguments:
+    """Return the options of build-charts for a task."""
+    sources, weights = _sources(options)[task]
+    changes |= {"sources": sources, "task": task, "weights": weights}
+    changes["column"] = (options.column or UPOS) if task == "tagger" else None
+    return BuildChartsArguments(**shared_options(options, BuildChartsArguments) | changes)
 
 
 def _is_built(build: BuildChartsArguments) -> bool:
     """Return whether charts with these options are complete."""
     config = Path(build.output) / "run" / CONFIG
-    is_complete = config.exists() and Path(build.output, CHARTS).exists()
-    return is_complete and json.loads(json.dumps(asdict(build))) == yaml.safe_load(config.read_text("utf-8"))
+    if not config.exists() or not Path(build.output, CHARTS).exists():
+        return False
+    settings, weights = ChartInfo.load(Path(build.output)).settings, build.weights
+    same_weights = weights in (None, AGREEMENT, UNIFORM) or read_weights(weights) == settings.weights
+    return same_weights and yaml.safe_load(config.read_text("utf-8")) == asdict(build)
 
 
 def _copy_tagger(tagger: Path, target: Path) -> Path:

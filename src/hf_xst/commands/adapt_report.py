@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartInfo, load_charts
-from hf_xst.commands.options import AdaptArguments, BuildChartsArguments
+from hf_xst.commands.options import AdaptArguments, BuildChartsArguments, OtherSourceArguments
+from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -36,19 +36,19 @@ from hf_xst.hub.markdown import block, cell, code, plain
 from hf_xst.inference.annotation import TAGGER_FOLDER, AnnotationSettings, Annotator
 from hf_xst.metrics import score
 from hf_xst.metrics.attachment import PUNCTUATION
-from hf_xst.models.modeling import Row, StructuredModel
+from hf_xst.models.columns import Row, StructureColumns
+from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import predict_rows
 from hf_xst.models.words import VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
-from hf_xst.sources.loading import ready_model, source_digest
+from hf_xst.sources.loading import Task, ready_model, source_digest
 from hf_xst.sources.pool import AnySource, SourcePool
 
 MARK = "<!-- written by hf-xst adapt -->"
 DRAWN, RESAMPLES = 20, 1000
-COLUMNS = {"tagger": ("upos",), "parser": ("head", "deprel")}
 # By task: names of scores in `hf_xst.metrics`, and of the count that they are percentages of.
 SCORES: Mapping[str, tuple[Mapping[str, str], str]] = {
-    "tagger": ({"accuracy": "UPOS accuracy"}, "words"),
+    "tagger": ({"accuracy": "accuracy"}, "words"),
     "parser": ({"las": "LAS", "uas": "UAS"}, "words_without_punct"),
 }
 
@@ -66,15 +66,11 @@ class TextCounts:
 
 @dataclass(frozen=True)
 class Stage:
-    """A transferred model: options of its charts, and its folder."""
+    """A transferred model: its task, the options of its charts, and its folder."""
 
+    task: Task
     build: BuildChartsArguments
     model: Path
-
-    @property
-    def task(self) -> str:
-        """The kind of model, `tagger` or `parser`."""
-        return str(self.build.task)
 
 
 def check_report(path: Path) -> None:
@@ -83,16 +79,17 @@ def check_report(path: Path) -> None:
         raise ValueError(f"{path} was not written by adapt; move it, or choose another --output")
 
 
-def gold_for(task: str, path: str | None) -> Dataset | None:
-    """Load the sentences with gold for a task.
+def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
+    """Load the sentences with gold for a task, if given.
 
     Raises:
         ValueError: no sentence has it, or all words are punctuation, which is not scored.
     """
+    path, columns = options.gold, (options.column or "upos",) if task == "tagger" else ("head", "deprel")
     if path is None:
         return None
-    rows, note = gold_rows(f"test={path}", "test", [], COLUMNS[task], faulty="skip")
-    rows, left_out = labelled_rows(rows, COLUMNS[task], all_words=True)
+    rows, note = gold_rows(f"test={path}", "test", [], columns, faulty="skip")
+    rows, left_out = labelled_rows(rows, columns, all_words=True)
     if task == "parser" and all(map(PUNCTUATION.issuperset, rows["upos"])):
         raise ValueError(f"{path}: all words are punctuation")
     return require_sentences(rows, f"{note}{left_out}")[0]
@@ -139,10 +136,11 @@ class StageReporter:
 
     def section(self, counts: TextCounts) -> str:
         """Describe text, sources and model without labels."""
-        task, rows = self.stage.task, self._rows
+        task, rows, settings = self.stage.task, self._rows, self._info.settings
         sample, words = list(first_rows(rows, SELECTION_SENTENCES)), sum(map(len, rows["words"]))
         measures = measure_sources(self._pool, sample)
-        weights = self._info.settings.weights or dict.fromkeys(measures, 1 / len(measures))
+        weights = settings.weights or dict.fromkeys(measures, 1 / len(measures))
+        origin = AGREEMENT if self._info.weights_by_agreement else self.stage.build.weights or UNIFORM
         table = [
             f"| {cell(name)} | {'-' if len(measures) == 1 else format(each['agreement'], '.3f')} | "
             f"{weights[name]:.3f} |"
@@ -152,14 +150,14 @@ class StageReporter:
         part = "arc" if task == "parser" else "tag"
         confidence = fmean(value for each in annotations for value in each.probabilities[part])
         votes = combine(self._pool, sample)
-        differing = _share_that_differs(task, [each.columns for each in annotations], votes)
+        differing = _share_that_differs([each.columns for each in annotations], votes)
         return f"""
 ## {task.capitalize()}
 
 The sources read {_counted(len(rows), words)} of the text and left out
 {_counted(counts.sentences - len(rows), counts.words - words)} ({plain(self._info.sentences)}).
 
-On the first {len(sample)} of them:
+On the first {len(sample)} of them, with weights {plain(origin)} and temperature {settings.temperature:g}:
 
 | source | agreement with the others | weight in the pool |
 |---|---|---|
@@ -180,10 +178,12 @@ On the first {len(sample)} of them:
             f"{name} alone": partial(combine, SourcePool({name: source}), rows)
             for name, source in self._sources.items()
         }
-        weights = self._pool.weights(self._info.settings.weights)
+        settings = self._info.settings
+        weights, temperature = self._pool.weights(settings.weights), settings.temperature
+        pooled = partial(combine, self._pool, rows, "pool", weights, settings.floor, temperature=temperature)
         methods |= {
             "majority vote of the sources": partial(combine, self._pool, rows),
-            "pool of the sources, decoded": partial(combine, self._pool, rows, "pool", weights),
+            "pool of the sources, decoded": pooled,
             f"new {task}": lambda: list(predict_rows(self._model, rows)),
         }
         scores: Scores = {}
@@ -193,7 +193,7 @@ On the first {len(sample)} of them:
             except ValueError as error:  # e.g. a file of predictions lacks these sentences
                 say(f"{method} is not scored: {error}", "yellow")
                 continue
-            scores[method] = score_with_intervals(task, predictions, list(gold), self._seed)
+            scores[method] = score_with_intervals(self._pool.kind, predictions, list(gold), self._seed)
         return scores
 
     def drawn_sentences(self) -> str:
@@ -211,14 +211,15 @@ On the first {len(sample)} of them:
 
 
 def score_with_intervals(
-    task: str, predictions: Sequence[Row], gold: Sequence[Row], seed: int
+    kind: StructureColumns, predictions: Sequence[Row], gold: Sequence[Row], seed: int
 ) -> dict[str, list[float]]:
     """Return scores by name: value, lower and upper end of the 95 % bootstrap interval over sentences."""
+    task = "parser" if "head" in kind.columns else "tagger"
     names, unit = SCORES[task]
     counts = np.zeros((len(gold), 1 + len(names)))  # of each sentence: scored words, then correct ones
     for index, (prediction, reference) in enumerate(zip(predictions, gold, strict=True)):
         if task == "tagger" or not PUNCTUATION.issuperset(reference["upos"]):
-            sentence = score([prediction], [reference], COLUMNS[task])
+            sentence = score([prediction], [reference], kind.columns, kind.scheme)
             counts[index] = [1, *(sentence[name] / 100 for name in names)]
             counts[index] *= sentence[unit]
     draws = np.random.default_rng(seed).multinomial(len(gold), np.full(len(gold), 1 / len(gold)), RESAMPLES)
@@ -259,6 +260,9 @@ def _next_steps(options: AdaptArguments, stage: Stage) -> str:
     predict = ["predict", *model, "--input", text, "--confidence", "--output", "DRAFT.conllu"]
     evaluate = ["evaluate", *model, *gold, "--output", "SCORES"]
     sources = ["--task", stage.task, "--sources", *stage.build.sources]
+    for name, default in vars(OtherSourceArguments()).items():
+        value = getattr(stage.build, name)
+        sources += [] if value == default else [f"--{name.replace('_', '-')}", str(value)]
     learn = ["learn-weights", *sources, *gold, "--output", "WEIGHTS"]
     drafting, scoring, learning = (
         block(shlex.join(["hf-xst", *words]), "sh") for words in (predict, evaluate, learn)
@@ -274,7 +278,8 @@ def _next_steps(options: AdaptArguments, stage: Stage) -> str:
 
 {scoring}
 
-3. Learn the weights of the sources from them, for `hf-xst build-charts --weights WEIGHTS/weights.yaml`.
+3. Learn the weights of the sources from them, for `--{stage.task}-weights WEIGHTS/weights.yaml` and another
+   `--output` of `hf-xst adapt`.
 
 {learning}
 """
@@ -294,16 +299,14 @@ def _check_digests(sources: Mapping[str, AnySource], info: ChartInfo, stage: Sta
             )
 
 
-def _share_that_differs(task: str, predictions: Sequence[Row], votes: Sequence[Row]) -> float:
+def _share_that_differs(predictions: Sequence[Row], votes: Sequence[Row]) -> float:
     """Return the share of words with different predictions."""
-
-    def by_word(columns: Row) -> Iterator[tuple[Any, ...]]:
-        return zip(*(columns[name] for name in COLUMNS[task]), strict=True)
-
     return fmean(
         prediction != vote
         for one, other in zip(predictions, votes, strict=True)
-        for prediction, vote in zip(by_word(one), by_word(other), strict=True)
+        for prediction, vote in zip(
+            zip(*one.values(), strict=True), zip(*map(other.get, one), strict=True), strict=True
+        )
     )
 
 
@@ -327,6 +330,7 @@ def _unknown(model: StructuredModel, rows: Sequence[Row]) -> str:
 
 def _drawing(row: Row, columns: Row) -> str:
     if "head" not in columns:
-        return " ".join(f"{isolated(w)}/{tag}" for w, tag in zip(row["words"], columns["upos"], strict=True))
+        (tags,) = columns.values()
+        return " ".join(f"{isolated(w)}/{tag}" for w, tag in zip(row["words"], tags, strict=True))
     has_tags = any(tag != BLANK for tag in row["upos"])
     return tree_text(row["words"], columns["head"], columns["deprel"], row["upos"] if has_tags else None)

@@ -90,7 +90,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         info,
         sentences=note.split(": ", 1)[-1],
         text=_text_facts(options),
-        label_settings=initial.label_settings if isinstance(initial, StructuredModel) else {},
+        label_settings=initial.label_settings,
         counts=counts,
         versions=package_versions(),
     )

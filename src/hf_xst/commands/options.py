@@ -25,6 +25,11 @@ def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
     return field(default=default, metadata={"help": help_text, **kwargs})
 
 
+def shared_options(options: Any, kind: type[Any]) -> dict[str, Any]:
+    """Return the values of those options that another command has too, by name."""
+    return {name: value for name, value in vars(options).items() if name in kind.__dataclass_fields__}
+
+
 def required(help_text: str) -> Any:
     """Declare a required option."""
     return field(metadata={"help": help_text})
@@ -51,6 +56,10 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
 
 _FLOOR = "Added to each marginal probability before the logarithm is taken."
 _BATCH_WORDS = "Words per batch, padding included."
+_WEIGHTS = (
+    "YAML file with a weight per source name; `uniform` (paper); or `agreement` (recommended): larger "
+    "weights for sources that agree with the pool of the others."
+)
 
 
 @dataclass(kw_only=True)
@@ -94,16 +103,12 @@ class VectorArguments:
 
 
 @dataclass(kw_only=True)
-class SourceArguments:
-    """Sources."""
+class OtherSourceArguments:
+    """Sources that are not models of this package."""
 
-    sources: list[str] = required(
-        "Sources as NAME=PLACE[@REVISION] ...; PLACE is a model of this package or a transformers model for "
-        "token classification (folder or Hub id), a spaCy pipeline (spacy:PACKAGE, or a folder), or a "
-        "CoNLL-U file with predictions for the same sentences."
-    )
-    task: Literal["parser", "tagger"] | None = option(
-        "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
+    column: str | None = option(
+        "Column that files and token classifiers predict, such as xpos or ner_tags; labels are then used as "
+        "they are. Defaults to that of the other sources, otherwise upos, or ner_tags for entity models."
     )
     label_map: str | None = option(
         "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
@@ -116,6 +121,20 @@ class SourceArguments:
         0.9,
     )
     beam_width: int = option("Number of trees from which the arc probabilities of spaCy are computed.", 16)
+
+
+@dataclass(kw_only=True)
+class SourceArguments(OtherSourceArguments):
+    """Sources."""
+
+    sources: list[str] = required(
+        "Sources as NAME=PLACE[@REVISION] ...; PLACE is a model of this package or a transformers model for "
+        "token classification (folder or Hub id), a spaCy pipeline (spacy:PACKAGE, or a folder), or a "
+        "CoNLL-U file with predictions for the same sentences."
+    )
+    task: Literal["parser", "tagger"] | None = option(
+        "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
+    )
 
 
 @dataclass(kw_only=True)
@@ -161,8 +180,8 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
 
 
 @dataclass(kw_only=True)
-class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments):
-    """Make charts for unlabelled sentences from sources."""
+class PresetArguments:
+    """Charts."""
 
     preset: Literal["recommended", "paper"] | None = option(
         "Defaults for all unset options, here and in transfer. `paper` is the published method. "
@@ -171,6 +190,17 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
         "longer sentences, and also trains on the pool itself. Defaults to recommended for such sources and "
         "for parsers, to paper for taggers and for --rule union or linear."
     )
+    temperature: float = option(
+        "Divide each source's scores by this before its marginals are computed; above 1 softens them, e.g. "
+        "those of overconfident spaCy pipelines.",
+        1.0,
+    )
+
+
+@dataclass(kw_only=True)
+class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments, PresetArguments):
+    """Make charts for unlabelled sentences from sources."""
+
     init_from: str | None = option(
         "Name of the source from which training will be initialised; defaults to the first one "
         "(recommended: the average of the sources, or the one that agrees most with the rest)."
@@ -190,18 +220,12 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
         "transfer uses 0.95)."
     )
     floor: float = option(_FLOOR, FLOOR)
-    weights: str | None = option(
-        "YAML file with a weight per source name; `uniform` (paper); or `agreement` (recommended): larger "
-        "weights for sources that agree with the pool of the others."
-    )
+    weights: str | None = option(_WEIGHTS)
     max_length: int | None = option(
         "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) (recommended: 61)."
     )
     keep_log_probs: bool | None = option(
         "Also store the pooled log-probabilities of the kept candidates (recommended: yes)."
-    )
-    temperature: float = option(
-        "Divide each source's scores by this before its marginals are computed; above 1 softens them.", 1.0
     )
     batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
@@ -324,7 +348,7 @@ class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArgum
 
 
 @dataclass(kw_only=True)
-class AdaptArguments(OutputArguments, VectorArguments, LoopArguments):
+class AdaptArguments(OutputArguments, VectorArguments, OtherSourceArguments, PresetArguments, LoopArguments):
     """Make a tagger and a parser for a language from text and sources."""
 
     text: str = required(
@@ -342,19 +366,11 @@ class AdaptArguments(OutputArguments, VectorArguments, LoopArguments):
         "--taggers those of the text.",
         [],
     )
-    preset: Literal["recommended", "paper"] | None = option(
-        "Defaults of charts and training, see build-charts."
-    )
+    tagger_weights: str | None = option(f"Weights of the source taggers: {_WEIGHTS}")
+    parser_weights: str | None = option("Weights of the source parsers, in the same form.")
     encoder: str | None = option(
         "Pretrained encoder (PATH_OR_ID[@REVISION]) for training from scratch, where no source is a model of "
         "this package."
-    )
-    label_map: str | None = option(
-        "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
-    )
-    confidence: float = option(
-        "Probability of the label or arc in a file, or in the best tree of a spaCy pipeline without beam.",
-        0.9,
     )
     gold: str | None = option(
         "CoNLL-U file with gold annotation; the report then scores sources, vote, pool and the new models."

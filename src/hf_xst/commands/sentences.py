@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments
+from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments, shared_options
 from hf_xst.data import (
     WordVectors,
     load_treebank,
@@ -175,13 +175,8 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
 
 def read_sources(options: SourceArguments, vectors: WordVectors | None) -> dict[str, AnySource]:
     """Load the sources that a command names."""
-    return load_sources(
-        SourceSpec.parse_all(options.sources),
-        vectors,
-        SourceSettings(
-            options.task, options.label_map, options.pooling, options.confidence, options.beam_width
-        ),
-    )
+    settings = SourceSettings(**shared_options(options, SourceSettings))
+    return load_sources(SourceSpec.parse_all(options.sources), vectors, settings)
 
 
 def annotate(

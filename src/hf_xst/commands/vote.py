@@ -80,6 +80,7 @@ def combine(
     weights: Sequence[float] | None = None,
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
+    temperature: float = 1.0,
 ) -> list[Columns]:
     """Return the structure of the ensemble for each row as columns.
 
@@ -91,6 +92,7 @@ def combine(
         weights: of the pools, in the order of the sources.
         floor: of the logarithmic pool.
         batch_words: see `hf_xst.models.running`.
+        temperature: see `ChartSettings`.
 
     Raises:
         ValueError: the rule is unknown.
@@ -99,7 +101,7 @@ def combine(
         raise ValueError(f"rule is {rule!r}; expected majority, pool or linear")
 
     def run(batch: list[Row]) -> list[Columns]:
-        distributions = SourceDistributions(sources.distributions(batch))
+        distributions = SourceDistributions(sources.distributions(batch)).softened(temperature)
         first = distributions.sources[0]
         if rule == "majority":
             votes = [each.best() for each in distributions.sources]

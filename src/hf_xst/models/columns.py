@@ -43,6 +43,11 @@ class StructureColumns(ABC):
         """The scheme of labels that mark spans, if any."""
         return None
 
+    @property
+    def label_settings(self) -> dict[str, Any]:
+        """Fields of the configuration that define the labels; stored with charts, to build models from."""
+        return {}
+
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
         """Split candidates into the properties that they predict for their word, such as head and label.
 
@@ -104,6 +109,11 @@ class TagColumns(StructureColumns):
     structure = LinearChainCRF
     special_names = BOUNDARIES
     added_groups = (1, 1)
+
+    @property
+    def label_settings(self) -> dict[str, Any]:
+        """The column and the scheme of the tags."""
+        return {"column": self.columns[0], "scheme": self.scheme}
 
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
         """Return the second tag of each pair: the i-th pair ends at the i-th word."""

@@ -84,11 +84,6 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
         return [*self.config.labels, *self.special_names]
 
     @property
-    def label_settings(self) -> dict[str, Any]:
-        """Fields of the configuration that define the labels; stored with charts, to build models from."""
-        return {}
-
-    @property
     @abstractmethod
     def main_metric(self) -> str:
         """Name of the score that selects checkpoints."""

@@ -53,11 +53,6 @@ class CrfTagger(TagColumns, StructuredModel):  # type: ignore[no-untyped-call, u
         """F1 of the spans if the tags mark spans, else the accuracy of the tags."""
         return "accuracy" if self.scheme is None else "f1"
 
-    @property
-    def label_settings(self) -> dict[str, Any]:
-        """The column and the scheme of the tags."""
-        return {"column": self.config.column, "scheme": self.scheme}
-
     @classmethod
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hf_xst.console import say
 from hf_xst.data import ConlluError, ConlluSentence, read_conllu
-from hf_xst.data.labels import bio_alphabet, to_bio
+from hf_xst.data.labels import OUTSIDE, bio_alphabet, span_type, to_bio
 from hf_xst.data.pairing import words_mismatch
 from hf_xst.data.sentence import BLANK, COLUMNS, misc_attribute
 from hf_xst.files import sha256_of
@@ -60,7 +60,7 @@ class AnnotatedFile:
         self._words: dict[str, list[str]] = {}
         names, blanks = set(labels), 0
         for sentence in read_conllu(path):
-            claims = _trees(sentence) if "head" in columns else _tags(sentence, columns[0], scheme)
+            claims = _trees(sentence) if "head" in columns else _tags(sentence, columns[0])
             self._words.setdefault(sentence.identifier, sentence.words)
             self._claims.setdefault(tuple(sentence.words), Counter())[tuple(claims)] += 1
             names.update(claim.label for claim in claims if claim.label is not None)
@@ -69,6 +69,10 @@ class AnnotatedFile:
             raise ValueError(f"{self.path}: no word has a label in the column {columns[-1]}")
         if blanks:
             say(f"{self.path}: {blanks} words have no {columns[-1]}; all labels get the same probability")
+        if columns[0] not in COLUMNS and all(name == OUTSIDE or span_type(name) for name in names):
+            self.scheme = scheme = "bio"
+        if scheme is not None:
+            self._claims = {words: _in_bio(counts) for words, counts in self._claims.items()}
         self.labels = sorted(names) if scheme is None else bio_alphabet(names)
         settings = f"{sha256_of(path)} {list(columns)} {confidence!r} {self.labels} {scheme}"
         self.digest = hashlib.sha256(settings.encode()).hexdigest()
@@ -185,7 +189,8 @@ def load_annotated(
         columns: `("head", "deprel")`, or one column of tags: of CoNLL-U, or an attribute in MISC.
         confidence: probability of the annotation of words without a probability in MISC.
         labels: further labels besides those in the file.
-        scheme: `"bio"` if the tags mark spans; other schemes of the file are converted.
+        scheme: `"bio"` if the tags mark spans, the default if all tags in MISC do; other schemes of the file
+            are converted.
 
     Raises:
         ConlluError: malformed CoNLL-U, an invalid head or probability; the message has file and line.
@@ -195,14 +200,23 @@ def load_annotated(
     return AnnotatedTrees(file) if "head" in columns else AnnotatedTags(file)
 
 
-def _tags(sentence: ConlluSentence, column: str, scheme: str | None) -> list[Claim]:
+def _tags(sentence: ConlluSentence, column: str) -> list[Claim]:
     """Return the annotation of tags."""
     in_misc = [misc_attribute(cell, column) for cell in sentence.column("misc")]
     tags = sentence.column(column) if column in COLUMNS else in_misc
     return [
         Claim(None if tag in (None, BLANK) else tag, None, _probability(sentence, index, "TagProb"))
-        for index, tag in enumerate(tags if scheme is None else to_bio(tags))
+        for index, tag in enumerate(tags)
     ]
+
+
+def _in_bio(counts: Counter[tuple[Claim, ...]]) -> Counter[tuple[Claim, ...]]:
+    """Convert the tags of a sentence's annotations to BIO."""
+    converted: Counter[tuple[Claim, ...]] = Counter()
+    for claims, count in counts.items():
+        pairs = zip(claims, to_bio([claim.label for claim in claims]), strict=True)
+        converted[tuple(claim._replace(label=label) for claim, label in pairs)] += count
+    return converted
 
 
 def _trees(sentence: ConlluSentence) -> list[Claim]:

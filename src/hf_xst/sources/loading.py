@@ -169,6 +169,8 @@ class SourceSettings:
 
     Args:
         task: `"parser"` or `"tagger"`, for spaCy pipelines and files.
+        column: the column that taggers predict; by default that of the model, for files `"upos"`. Labels of
+            token classifiers that are no UPOS tags are used as they are.
         label_map: YAML file from the labels of token classifiers to UPOS tags.
         pooling: `"first"` or `"mean"` of the pieces of a word, for token classifiers.
         confidence: probability of the given label or arc, for files and spaCy's best trees.
@@ -176,6 +178,7 @@ class SourceSettings:
     """
 
     task: Task | None = None
+    column: str | None = None
     label_map: str | None = None
     pooling: Literal["first", "mean"] = "first"
     confidence: float = 0.9
@@ -198,8 +201,8 @@ def load_source(
     Raises:
         ValueError: the place holds nothing that can be a source, or the task is unknown.
     """
-    spec, settings = SourceSpec.parse(place), settings or SourceSettings()
-    return _LOADERS[source_kind(spec)](spec, vectors, settings)
+    spec = SourceSpec.parse(place)
+    return load_sources([spec], vectors, settings)[spec.name]
 
 
 def source_kind(spec: SourceSpec) -> str:
@@ -236,7 +239,8 @@ def _load_spacy(spec: SourceSpec, vectors: WordVectors | None, settings: SourceS
 def _load_annotated(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
     from hf_xst.sources.annotated import load_annotated
 
-    columns = ("head", "deprel") if _task(spec, settings) == "parser" else ("upos",)
+    column = settings.column or "upos"
+    columns = ("head", "deprel") if _task(spec, settings) == "parser" else (column,)
     return load_annotated(spec.path, columns, confidence=settings.confidence)
 
 
@@ -246,7 +250,9 @@ def _load_token_classifier(
     from hf_xst.sources.token_classifier import TokenClassifier, read_label_map
 
     labels = None if settings.label_map is None else read_label_map(settings.label_map)
-    return TokenClassifier.load(spec.path, spec.revision, labels=labels, pooling=settings.pooling)
+    return TokenClassifier.load(
+        spec.path, spec.revision, labels=labels, column=settings.column, pooling=settings.pooling
+    )
 
 
 def _entry_point(spec: SourceSpec) -> EntryPoint | None:
@@ -284,16 +290,27 @@ _LOADERS: dict[str, Callable[[SourceSpec, WordVectors | None, SourceSettings], A
 def load_sources(
     specs: Sequence[SourceSpec], vectors: WordVectors | None, settings: SourceSettings | None = None
 ) -> dict[str, AnySource]:
-    """Load sources by name; the task of spaCy pipelines and files defaults to that of the other sources."""
-    settings = settings or SourceSettings()
+    """Load sources by name; task and column of spaCy pipelines and files default to those of the others."""
+    settings = given = settings or SourceSettings()
     kinds = {spec.name: source_kind(spec) for spec in specs}
     loaded: dict[str, AnySource] = {}
     for spec in sorted(specs, key=lambda spec: kinds[spec.name] in ("spacy", "conllu")):
-        if settings.task is None and loaded:
-            is_tree = next(iter(loaded.values())).columns == ("head", "deprel")
-            settings = replace(settings, task="parser" if is_tree else "tagger")
+        if len(loaded) == 1:
+            first, *others = next(iter(loaded.values())).columns
+            task: Task = "parser" if others else "tagger"
+            column = given.column or (None if others else first)
+            settings = replace(given, task=given.task or task, column=column)
         loaded[spec.name] = _LOADERS[kinds[spec.name]](spec, vectors, settings)
+        _check_columns(spec.name, loaded[spec.name].columns, given)
     return {spec.name: loaded[spec.name] for spec in specs}
+
+
+def _check_columns(name: str, columns: Sequence[str], settings: SourceSettings) -> None:
+    """Reject a source of another task or column than the given ones."""
+    is_other = settings.task is not None and (settings.task == "parser") != ("head" in columns)
+    if is_other or settings.column not in (None, *columns):
+        expected = f"a {settings.task}" if is_other else f"the column {settings.column} (--column)"
+        raise ValueError(f"the source {name} predicts {' and '.join(columns)}; expected {expected}")
 
 
 def source_digest(source: AnySource) -> str | None:

@@ -140,13 +140,7 @@ class SourcePool:
         """
         if by_name is None:
             return None
-        missing = sorted(set(self.source_names) - set(by_name))
-        extra = sorted(set(by_name) - set(self.source_names))
-        if missing or extra:
-            raise ValueError(
-                f"expected weights for exactly {', '.join(self.source_names)}; missing: "
-                f"{', '.join(missing) or 'none'}; without a source: {', '.join(extra) or 'none'}"
-            )
+        check_weights(by_name, self.source_names)
         return [by_name[name] for name in self.source_names]
 
     def take_dropped_mass(self) -> dict[str, float]:
@@ -156,6 +150,16 @@ class SourcePool:
             if source.relabelling.dropped:
                 mass[source.name], source.dropped_mass = source.dropped_mass, 0.0
         return mass
+
+
+def check_weights(by_name: Mapping[str, float], names: Sequence[str]) -> None:
+    """Raise ValueError if a source has no weight, or a weight has no source."""
+    missing, extra = sorted(set(names) - set(by_name)), sorted(set(by_name) - set(names))
+    if missing or extra:
+        raise ValueError(
+            f"expected weights for exactly {', '.join(names)}; missing: {', '.join(missing) or 'none'}; "
+            f"without a source: {', '.join(extra) or 'none'}"
+        )
 
 
 def kind_of(source: AnySource) -> StructureColumns:

@@ -202,7 +202,8 @@ def map_labels(labels: Sequence[str], choice: LabelChoice = None, column: str | 
                 f"{len(unmapped)} of {len(labels)} labels have no UPOS tag: {', '.join(unmapped)}. The model "
                 f"has the labels {', '.join(labels)}; the UPOS tags are {', '.join(_UPOS)}. Write a YAML "
                 "file with a line for each label, such as 'NN: NOUN', or 'NN: _' to leave it out, and pass "
-                "it (--labels MAP.yaml, or labels=read_label_map('MAP.yaml'))"
+                "it (--label-map MAP.yaml, or labels=read_label_map('MAP.yaml')); or use the labels as they "
+                "are and name their column (--column xpos)"
             )
     tag_of = [mapping.get(label, label) for label in labels]
     scheme = "bio" if _is_bio(tag_of) else None
