@@ -585,6 +585,48 @@ def test_a_parser_uses_the_tagger_in_its_folder(world, tmp_path, capsys):
     assert next(iter(read_conllu(tmp_path / "o.conllu"))).heads == beside
 
 
+def test_evaluate_and_predict_read_the_same_tags(world, tmp_path, capsys):
+    folder, gold = tmp_path / "two", world.folder / "test.conllu"
+    shutil.copytree(world.folder / "two", folder, ignore=shutil.ignore_patterns("run"))
+    shutil.copytree(world.folder / "tags", folder / "tagger", ignore=shutil.ignore_patterns("run"))
+    chosen = {
+        "tags by the tagger saved with the model": [],
+        f"tags by {world.folder / 'tags'}": ["--tagger", world.folder / "tags"],
+        "tags of the treebank": ["--tagger", "none"],
+    }
+    for tags, option in chosen.items():
+        bank = ["--treebank", f"test={gold}", "--output"]
+        capsys.readouterr()
+        assert run("evaluate", "--model", folder, *bank, tmp_path / "e", *option) == 0
+        assert f"{tags}:" in " ".join(capsys.readouterr().err.split())
+        predicted = tmp_path / "predicted.conllu"
+        assert run("predict", "--model", folder, "--input", gold, "--output", predicted, *option) == 0
+        assert run("evaluate", "--predictions", predicted, *bank, tmp_path / "f") == 0
+        scores = [json.loads((tmp_path / each / "run" / "scores.json").read_text()) for each in "ef"]
+        assert [scores[0]["las"], scores[0]["tags"]] == [scores[1]["las"], tags]
+
+
+def test_commands_reject_a_text_whose_tags_no_model_knows(world, tmp_path, capsys):
+    text, rare = (world.folder / "test.conllu").read_text(), {"NOUN": "X", "VERB": "INTJ", "ADJ": "ADV"}
+    path = tmp_path / "rare.conllu"
+    path.write_text(re.sub("|".join(rare), lambda tag: rare[tag[0]], text))
+    bank = ["--treebank", f"test={path}", "--split", "test", "--output", tmp_path / "o"]
+    sources = ["--sources", world.folder / "one", world.folder / "two"]
+    model = ["--model", world.folder / "one"]
+    for words in (
+        ["evaluate", *model, *bank],
+        ["vote", *sources, *bank],
+        ["build-charts", *sources, *bank],
+        ["learn-weights", *sources, *bank, "--sentences", "2"],
+        ["analyse", *sources, *bank],
+        ["predict", *model, "--input", path, "--output", tmp_path / "p"],
+    ):
+        assert run(*words) == 1, words
+        told = " ".join(capsys.readouterr().err.split())
+        assert re.search("knows none of the UPOS tags of the text: found (X|INTJ|ADV) ", told), words
+    assert not (tmp_path / "p").exists()
+
+
 def test_predicted_tags_in_training(world, tmp_path, capsys):
     words = ["--output", tmp_path / "o", *world.here, "--epochs", 1, "--tagger", world.folder / "tags"]
     assert run("train-source", *words, "--model", *PARSER) == 0

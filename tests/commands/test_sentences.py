@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 from datasets import Dataset
+from transformers import pipeline
 
 from helpers.small_models import UPOS, gold, model_of, vectors
 from hf_xst.commands import sentences
 from hf_xst.commands.sentences import annotate, gold_rows, has_split, labelled_rows, needs_structure, split_of
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import content_hash, sentences_to_dataset
+from hf_xst.inference.annotation import Annotator
 from hf_xst.sources.loading import SourceSpec, load_model, weights_digest
 from hf_xst.sources.pool import SourcePool
-from hf_xst.sources.word_checks import warn_of_unknown_words
+from hf_xst.sources.word_checks import check_tags, warn_of_unknown_words
 
 
 @pytest.mark.parametrize(
@@ -177,3 +179,45 @@ def test_a_text_of_which_little_is_known_are_reported(capsys):
     assert "only 1 of 3 words of the text are in the word vectors" in capsys.readouterr().err.replace(
         "\n", " "
     )
+
+
+NONE_KNOWN = [
+    ([["noun", "verb"], ["adj"]], r"found noun \(1\), verb \(1\), adj \(1\); it knows NOUN, VERB, ADJ"),
+    ([["NN", "VB"]], r"found NN \(1\), VB \(1\); it knows"),
+    ([["N"], None, ["_", "_"], ["N"]], r"found N \(2\)"),
+    ([["X"], ["INTJ"]], r"found X \(1\), INTJ \(1\)"),
+]
+
+
+@pytest.mark.parametrize(("tags", "message"), NONE_KNOWN)
+def test_a_text_with_unknown_tags_only_is_rejected(tags, message):
+    with pytest.raises(ValueError, match=f"en knows none of the UPOS tags of the text: {message}"):
+        check_tags(model_of("parser"), tags, "en")
+    check_tags(model_of("parser", uses_upos=False), tags)
+    check_tags(model_of("tagger"), tags)
+    rows = [ConlluSentence.from_words(["w1"] * len(each), columns={"upos": each}) for each in tags if each]
+    annotator = Annotator([model_of("parser")])
+    with pytest.raises(ValueError, match="knows none of the UPOS tags of the text"):
+        next(annotator.blocks(rows, annotator.row))
+    if len(tags) == 1:
+        with pytest.raises(ValueError, match="knows none of the UPOS tags of the text"):
+            pipeline("dependency-parsing", model=model_of("parser"))(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("tags", "dropout", "warning"),
+    [
+        ([["NOUN"] * 8, ["noun", "X", "noun"]], 0.0, "UPOS tags of 3 of 11 words: noun (2), X (1)"),
+        ([["NOUN", "_"]], 0.0, "UPOS tags of 1 of 2 words: _ (1)"),
+        ([["NOUN", "_"]], 0.5, None),
+        ([["NOUN"] * 10, ["X"]], 0.0, None),
+        ([["INTJ"]], 0.0, "UPOS tags of 1 of 1 words: INTJ (1)"),  # one sentence may have rare tags only
+        ([["_"], None, []], 0.5, None),
+    ],
+)
+def test_many_unknown_tags_are_counted(tags, dropout, warning, capsys):
+    check_tags(model_of("parser", upos_dropout=dropout), tags)
+    told = " ".join(capsys.readouterr().err.split())
+    assert (warning in told) if warning else not told
+    check_tags(model_of("parser", upos_dropout=dropout), tags, warns=False)
+    assert not capsys.readouterr().err

@@ -29,6 +29,7 @@ from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
 from hf_xst.sources.pool import SourcePool
+from hf_xst.sources.word_checks import check_text
 
 RESULT = "analysis.json"
 
@@ -74,6 +75,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, model.columns, **limits)
     say(note)
     rows = annotate(gold, arguments.tagger, vectors)
+    check_text(models, rows)
     result = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}
     folder = RunFolder(arguments.output, arguments, prefix="analyse-")
     folder.begin()

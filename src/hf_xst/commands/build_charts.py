@@ -32,7 +32,7 @@ from hf_xst.sources.base import OtherSource
 from hf_xst.sources.building import ChartMaker, build_shards
 from hf_xst.sources.loading import SourceSpec, model_digest, source_digest, source_licence
 from hf_xst.sources.pool import AnySource, SourcePool, joint_names, kind_of
-from hf_xst.sources.word_checks import warn_of_unknown_words
+from hf_xst.sources.word_checks import check_text
 
 
 @takes_options(BuildChartsArguments)
@@ -58,7 +58,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))
     say(note)
     rows = annotate(rows, options.tagger, vectors)
-    warn_of_unknown_words(kind, rows["words"])
+    check_text(models, rows)
     ranking = rank(options, plan, models, rows)
     models = {name: models[name] for name in ranking.names}
     initial = kind_of(models.get(ranking.initial_model, next(iter(models.values()))))

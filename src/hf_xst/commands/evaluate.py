@@ -23,11 +23,12 @@ from hf_xst.data import prepare
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.preparation import read_predictions
 from hf_xst.data.treebank_facts import treebank_facts
+from hf_xst.inference.annotation import choose_tagger
 from hf_xst.metrics import score
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import predict_rows
 from hf_xst.sources.loading import ready_model
-from hf_xst.sources.word_checks import warn_of_unknown_words
+from hf_xst.sources.word_checks import check_text
 
 _NUMBER = "hf_xst_number"
 
@@ -52,19 +53,22 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     if (options.model is None) == (options.predictions is None):
         raise ValueError("give either --model or --predictions")
     compared = _compare_file(options) if options.model is None else _compare_model(options)
-    predictions, gold, columns, note, scheme = compared
+    predictions, gold, columns, note, scheme, tags = compared
     scores: dict[str, Any] = score(predictions, gold, columns, scheme)
     folder = RunFolder(options.output, options, prefix="evaluate-")
     folder.begin()
-    treebanks = treebank_facts(options.treebank, options.split, options.data)
-    folder.write_json(
-        "scores.json", {"data": note, "treebanks": treebanks, "columns": list(columns), **scores}
-    )
-    summary(f"{options.model or options.predictions} on {note}", scores)
+    facts = {
+        "data": note,
+        "treebanks": treebank_facts(options.treebank, options.split, options.data),
+        "columns": list(columns),
+        "tags": tags,
+    }
+    folder.write_json("scores.json", facts | scores)
+    summary(f"{options.model or options.predictions} on {note}{'' if tags is None else f', {tags}'}", scores)
     return scores
 
 
-Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None]
+Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None, str | None]
 
 
 def _compare_file(options: EvaluateArguments) -> Compared:
@@ -92,7 +96,7 @@ def _compare_file(options: EvaluateArguments) -> Compared:
     elif len(rows) == len(gold):
         named = list(zip(gold["sent_id"], gold["words"], strict=True))
         rows = rows.select(pair_sentences(found, named, options.predictions))
-    return rows.select_columns(list(wanted)), gold, wanted, note, options.scheme
+    return rows.select_columns(list(wanted)), gold, wanted, note, options.scheme, None
 
 
 def _compare_model(options: EvaluateArguments) -> Compared:
@@ -104,7 +108,12 @@ def _compare_model(options: EvaluateArguments) -> Compared:
         options.treebank, options.split, options.data, model.columns, faulty=options.faulty
     )
     say(note)
-    rows = annotate(gold, options.tagger, vectors)
-    warn_of_unknown_words(model, rows["words"])
+    tagger = choose_tagger(options.tagger, model, options.model)
+    rows = annotate(gold, tagger, vectors)
+    check_text({options.model: model}, rows)
     found = list(predict_rows(model, rows, batch_words=options.batch_words))
-    return found, gold, model.columns, note, model.scheme
+    tags = None
+    if model.annotation_column in model.input_columns:
+        by = "the tagger saved with the model" if options.tagger is None else tagger
+        tags = "tags of the treebank" if tagger is None else f"tags by {by}"
+    return found, gold, model.columns, note, model.scheme, tags

@@ -29,6 +29,7 @@ from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.sources.agreement import write_weights
 from hf_xst.sources.pool import SourcePool
+from hf_xst.sources.word_checks import check_text
 
 WEIGHTS_FILE = "weights.yaml"
 
@@ -85,6 +86,7 @@ def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     say(note)
     gold = gold.select(draw_sentences(len(gold), options.sentences, options.seed))
     rows = annotate(gold, options.tagger, vectors)
+    check_text(models, rows)
     return Lesson.read(sources, list(gold), list(rows), options.floor, options.batch_words), note
 
 

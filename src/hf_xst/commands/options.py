@@ -55,6 +55,10 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
 
 
 _FLOOR = "Added to each marginal probability before the logarithm is taken."
+_OWN_TAGGER = (
+    "Tagger to run first; defaults to the one in MODEL/tagger if the model reads tags; `none` uses the tags "
+    "of the input."
+)
 _BATCH_WORDS = "Words per batch, padding included."
 _WEIGHTS = (
     "YAML file with a weight per source name; `uniform` (paper); or `agreement` (recommended): larger "
@@ -284,6 +288,7 @@ class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
         "With --predictions: the scheme of labels that mark spans, which are then scored as well."
     )
     split: str = option("Split of the treebank.", "test")
+    tagger: str | None = option(_OWN_TAGGER)
     faulty: Literal["error", "skip"] = option(
         "Stop at a sentence whose gold cannot be used, or skip it.", "error"
     )
@@ -311,10 +316,7 @@ class PredictArguments(VectorArguments):
     format: Literal["conllu", "text", "jsonl", "raw"] | None = option(
         "Input format, if the suffix does not say; conllu for stdin."
     )
-    tagger: str | None = option(
-        "Tagger to run first; defaults to the one in MODEL/tagger if the model reads tags; `none` uses the "
-        "tags of the input."
-    )
+    tagger: str | None = option(_OWN_TAGGER)
     decoding: Literal["best", "minimum-risk"] = option(
         "The most probable structure, or the one with the highest expected number of correct parts.", "best"
     )

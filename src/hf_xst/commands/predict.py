@@ -15,23 +15,21 @@ from typing import IO, Any
 from hf_xst.commands.options import PredictArguments
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
-from hf_xst.data import ConlluSentence, WordVectors, iterate_unlabelled
+from hf_xst.data import ConlluSentence, iterate_unlabelled
 from hf_xst.files import protect_inputs
 from hf_xst.inference.annotation import (
     BLOCK,
     AnnotationSettings,
     Annotator,
-    find_tagger,
+    choose_tagger,
     load_tagger,
 )
 from hf_xst.inference.outputs import WRITERS, Annotated, Writer
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
-from hf_xst.models.modeling import StructuredModel
-from hf_xst.remote import split_revision
 from hf_xst.sources.loading import model_digest, ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
-STREAM, NO_TAGGER = "-", "none"
+STREAM = "-"
 _NAMED = 3
 # Arguments that change the output.
 _IDENTITY = ("format", "decoding", "confidence", "kbest", "max_words", "too_long")
@@ -106,8 +104,7 @@ def predict(arguments: PredictArguments) -> None:
         partial = partial_path(arguments.output)
         protect_inputs(arguments, arguments.output, partial, state_path(partial))
     vectors = read_word_vectors(arguments)
-    path, revision = split_revision(arguments.model)
-    model = ready_model(path, revision, vectors)
+    model = ready_model(arguments.model, vectors=vectors)
     settings = AnnotationSettings(
         arguments.decoding,
         arguments.confidence,
@@ -116,8 +113,8 @@ def predict(arguments: PredictArguments) -> None:
         arguments.max_words,
         arguments.too_long,
     )
-    tagger = _tagger(arguments.tagger, model, path, revision, vectors)
-    annotator = Annotator([model] if tagger is None else [tagger, model], settings)
+    tagger = choose_tagger(arguments.tagger, model, arguments.model)
+    annotator = Annotator([*([] if tagger is None else [load_tagger(tagger, vectors)]), model], settings)
     write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))
     if to_stream:
         with _open_stream(arguments.output) as stream:
@@ -133,14 +130,6 @@ def predict(arguments: PredictArguments) -> None:
             "at such a sentence",
             "yellow",
         )
-
-
-def _tagger(
-    name: str | None, model: StructuredModel, path: str, revision: str | None, vectors: WordVectors | None
-) -> StructuredModel | None:
-    if name is None and model.annotation_column in model.input_columns:
-        name = find_tagger(path, revision)
-    return None if name is None or name == NO_TAGGER else load_tagger(name, vectors)
 
 
 def _format(arguments: PredictArguments) -> str:

@@ -23,6 +23,7 @@ from hf_xst.data import (
 from hf_xst.data.folders import canonical_split
 from hf_xst.data.layout import content_hash
 from hf_xst.data.sentence import BLANK
+from hf_xst.inference.annotation import NO_TAGGER
 from hf_xst.inference.annotation import load_tagger as load_tagger
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
@@ -188,12 +189,13 @@ def annotate(
 
     Args:
         dataset: prepared rows.
-        annotator: the model.
+        annotator: the model, or `none`.
         vectors: word vectors, if the model reads by vectors.
         keep_gold: keep replaced values in a separate column, for scores that depend on them.
     """
-    if annotator is None:
+    if annotator in (None, NO_TAGGER):
         return dataset
+    assert annotator is not None
     model = load_tagger(annotator, vectors)
     about = [model_digest(model), content_hash(dataset), keep_gold, dataset.column_names]
     identity = json.dumps(about)

@@ -32,7 +32,7 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.remote import split_revision
 from hf_xst.sources.loading import load_model, weights_digest
-from hf_xst.sources.word_checks import warn_of_unknown_words
+from hf_xst.sources.word_checks import check_text
 from hf_xst.training.results import ModelOrigin, SourceResults
 from hf_xst.training.supervised import SupervisedTrainer
 
@@ -65,13 +65,13 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     fields = _model_fields(options) if initial is None else initial.label_settings
     train, dev, notes = _load_splits(options, fields)
     model = _from_scratch(options, fields, train) if initial is None else _with_labels(initial, train)
-    warn_of_unknown_words(model, train["words"])
     if options.tagger is not None:
         if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")
         vectors = read_word_vectors(options)
         train = annotate(train, options.tagger, vectors)
         dev = annotate(dev, options.tagger, vectors, keep_gold=True)
+    check_text({"the initial model": model}, train)
     settings = _settings(options, folder, f"eval_{model.main_metric}")
     warn_if_alone(settings.world_size)
     folder.begin(is_main=settings.process_index == 0)

@@ -21,6 +21,7 @@ from hf_xst.data import WordVectors
 from hf_xst.files import CHARTS, MODEL
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.averaging import AVERAGE, SCRATCH
+from hf_xst.sources.word_checks import check_text
 from hf_xst.training.results import ModelOrigin, TransferResults
 from hf_xst.training.transfer import ChartTrainer
 
@@ -56,6 +57,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     model = initial_model(options, charts, info, vectors, given=given)
     if options.train_words:
         model.train_word_vectors()
+    check_text({"the initial model": model}, charts)
     dev = development_rows(options, model, vectors)
     settings = training_arguments(
         folder,
@@ -150,4 +152,6 @@ def development_rows(
         return None
     rows, note = gold_rows(options.treebank, options.split, options.data, model.columns, faulty="skip")
     say(note)
-    return annotate(rows, options.tagger, vectors, keep_gold=True)
+    rows = annotate(rows, options.tagger, vectors, keep_gold=True)
+    check_text({"the initial model": model}, rows)
+    return rows

@@ -20,7 +20,7 @@ from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.pool import SourcePool
-from hf_xst.sources.word_checks import warn_of_unknown_words
+from hf_xst.sources.word_checks import check_text
 
 Columns = dict[str, list[Any]]
 PREDICTIONS = "predictions.conllu"
@@ -52,7 +52,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     gold, note = _rows(options, model.columns)
     say(note)
     rows = annotate(gold, options.tagger, vectors)
-    warn_of_unknown_words(model, rows["words"])
+    check_text(models, rows)
     predictions = combine(sources, rows, options.rule, weights, options.floor, options.batch_words)
     folder = RunFolder(options.output, options)
     folder.begin()

@@ -55,7 +55,7 @@ TREEBANK_FEATURES = Features(
 UPOS_INDEX = {tag: index for index, tag in enumerate(UPOS_TAGS)}
 _LIST_NAMES = {"form": "tokens", "lemma": "lemmas"}  # other lists are named like the CoNLL-U column
 _NULLABLE = ("xpos", "feats", "deps", "misc")
-_CACHE_VERSION = 1  # increase it if the same file would yield other rows
+_CACHE_VERSION = 2  # increase it if the same file would yield other rows
 _BATCH_SIZE = 1000
 
 

@@ -18,8 +18,9 @@ from hf_xst.inference.confidence import Annotation, Decoding, decode_output
 from hf_xst.models.cached_embeddings import shared_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
-from hf_xst.remote import download_if_exists
+from hf_xst.remote import download_if_exists, split_revision
 from hf_xst.sources.loading import ready_model
+from hf_xst.sources.word_checks import check_tags
 
 Item = TypeVar("Item")
 TooLong = Literal["skip", "error"]
@@ -27,6 +28,8 @@ BLOCK = 2048
 """Sentences that are read ahead and sorted by length; at most as many results wait in memory."""
 TAGGER_FOLDER = "tagger"
 """Folder of the tagger that is saved with a model."""
+NO_TAGGER = "none"
+"""Value of `--tagger` for the tags of the input."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +127,15 @@ class Annotator:
             advance: called with the number of sentences done.
 
         Raises:
-            ValueError: if a sentence is too long and `too_long` is "error".
+            ValueError: if a sentence is too long and `too_long` is "error", or the first model knows none of
+                the UPOS tags of a block.
         """
-        stream = iter(items)
+        stream, is_first = iter(items), True
         while block := list(islice(stream, BLOCK)):
-            yield list(zip(block, self.annotate([row_of(item) for item in block], advance), strict=True))
+            rows = [row_of(item) for item in block]
+            check_tags(self.models[0], (row.get("upos") for row in rows), warns=is_first)
+            yield list(zip(block, self.annotate(rows, advance), strict=True))
+            is_first = False
 
     def annotate(
         self, rows: Sequence[Row], advance: Callable[[int], None] = lambda steps: None
@@ -199,6 +206,19 @@ def check_tagger(model: StructuredModel, name: str) -> StructuredModel:
             f"({model.annotation_column})"
         )
     return model
+
+
+def choose_tagger(name: str | None, model: StructuredModel, place: str) -> str | None:
+    """Return the place of the tagger to run before a model, or None for the tags of the input.
+
+    Args:
+        name: a place or `NO_TAGGER`; by default the tagger saved with the model, if it reads tags.
+        model: the model.
+        place: the model's folder, or its Hub id with or without `@REVISION`.
+    """
+    if name is None and model.annotation_column in model.input_columns:
+        name = find_tagger(*split_revision(place))
+    return None if name == NO_TAGGER else name
 
 
 def find_tagger(path: str, revision: str | None = None) -> str | None:

@@ -1,19 +1,23 @@
-"""Check that word vectors fit the text that models read by them."""
+"""Check that word vectors and UPOS tags fit the text that models read by them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.console import say
-from hf_xst.data import WordVectors
+from hf_xst.data import UPOS_TAGS, WordVectors
+from hf_xst.data.sentence import BLANK
 from hf_xst.data.words import UNKNOWN
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 
 SAMPLED_SENTENCES = 500
 LEAST_KNOWN = 0.5
+MOST_UNKNOWN_TAGS = 0.1
 
 
 def warn_of_different_vectors(models: Mapping[str, StructuredModel]) -> None:
@@ -44,6 +48,54 @@ def warn_of_unknown_words(model: object, sentences: Iterable[Sequence[str]]) -> 
         say(
             f"only {known} of {len(words)} words of the text are in the word vectors; check that they are of "
             "the same language and that the text is tokenised",
+            "yellow",
+        )
+
+
+def check_text(models: Mapping[str, object], rows: Any) -> None:
+    """Check that models know the words and the UPOS tags of a text, and warn if they know few.
+
+    Args:
+        models: models by name, or any other sources, which are not checked; words are checked for the first.
+        rows: a data set of prepared rows.
+
+    Raises:
+        ValueError: a model that reads tags knows none of them, see `check_tags`.
+    """
+    warn_of_unknown_words(next(iter(models.values())), rows["words"])
+    for name, model in models.items():
+        check_tags(model, rows["upos"], name)
+
+
+def check_tags(
+    model: object, sentences: Iterable[Sequence[str] | None], name: str = "the model", *, warns: bool = True
+) -> None:
+    """Check that a model which reads UPOS tags knows those of a text.
+
+    Args:
+        model: a model, or any other source, which is not checked.
+        sentences: their tags; sentences without tags are ignored.
+        name: the name of the model, for messages.
+        warns: warn, with counts, if many words have tags that the model does not know.
+
+    Raises:
+        ValueError: the model knows none of the tags. (A single sentence may have only rare UPOS tags.)
+    """
+    embeddings = model.coarse_tags if isinstance(model, StructuredModel) else None
+    if embeddings is None:
+        return
+    tagged = [tags for tags in sentences if tags is not None and set(tags) != {BLANK}]
+    counts = Counter(tag for tags in tagged for tag in tags if tag != BLANK or embeddings.dropout == 0)
+    unknown = Counter({tag: count for tag, count in counts.items() if tag not in embeddings.index_of})
+    first = ", ".join(f"{tag} ({count})" for tag, count in unknown.most_common(5))
+    known = f"it knows {', '.join(embeddings.index_of)}; convert the tags, or tag the text by --tagger"
+    is_rare = len(tagged) == 1 and set(counts) <= {*UPOS_TAGS}
+    if counts and unknown.total() == counts.total() and not is_rare:
+        raise ValueError(f"{name} knows none of the UPOS tags of the text: found {first}; {known}")
+    if warns and unknown.total() > MOST_UNKNOWN_TAGS * counts.total():
+        say(
+            f"{name} does not know the UPOS tags of {unknown.total()} of {counts.total()} words: {first}; "
+            f"{known}",
             "yellow",
         )
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from hf_xst.charts.chart import FLOOR, ChartSettings, SourceDistributions, make_chart
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.sources.pool import AnySource, SourcePool
+from hf_xst.sources.word_checks import check_tags
 from hf_xst.structures.base import Structure
 
 CACHED_SENTENCES = 64
@@ -134,6 +135,8 @@ class TaskModels:
 
     def _run(self, *columns: tuple[str, tuple[str, ...]]) -> SentenceDistributions:
         row = {name: list(values) for name, values in columns}
+        for each in self.pool.sources:
+            check_tags(each.source, [row.get("upos")], each.name)
         with torch.no_grad():
             distributions = SourceDistributions(self.pool.distributions([row]))
         return SentenceDistributions(row, tuple(self.sources), distributions, tuple(self.names))
