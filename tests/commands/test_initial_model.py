@@ -8,6 +8,7 @@ from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vector
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.initial_model import model_from_scratch
+from hf_xst.commands.options import NewModelArguments
 from hf_xst.models.kinds import model_class
 
 
@@ -18,7 +19,7 @@ def info(like, **fields):
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_it_has_the_labels_of_the_charts(kind):
     like = model_of(kind)
-    model = model_from_scratch(info(like), charts(kind, gold()), vectors())
+    model = model_from_scratch(info(like), charts(kind, gold()), NewModelArguments(), vectors())
     assert type(model) is type(like)
     assert model.names == like.names
     assert model.config.labels == (RELATIONS if kind == "parser" else UPOS)
@@ -30,14 +31,15 @@ def test_it_has_the_labels_of_the_charts(kind):
 def test_it_reads_no_tags_if_the_charts_have_none():
     like = model_of("parser")
     blank = charts("parser", gold()).map(lambda row: {"upos": ["_"] * len(row["words"])})
-    assert not model_from_scratch(info(like), blank, vectors()).config.uses_upos
+    assert not model_from_scratch(info(like), blank, NewModelArguments(), vectors()).config.uses_upos
 
 
 def test_it_requires_either_vectors_or_an_encoder():
     like = model_of("parser")
-    for words in ({}, {"vectors": vectors(), "encoder": "some/encoder"}):
-        with pytest.raises(ValueError, match="requires either --vectors"):
-            model_from_scratch(info(like), charts("parser", gold()), **words)
+    for encoder, words in ((None, None), ("some/encoder", vectors())):
+        options = NewModelArguments(encoder=encoder)
+        with pytest.raises(ValueError, match="give either --vectors"):
+            model_from_scratch(info(like), charts("parser", gold()), options, words)
     with pytest.raises(ValueError, match="unknown type 'unheard_of'"):
         model_class("unheard_of")
 
@@ -45,7 +47,10 @@ def test_it_requires_either_vectors_or_an_encoder():
 def test_it_has_the_label_settings_of_the_charts():
     like = model_of("tagger", labels=["B-A", "I-A", "O"], scheme="bio", column="ner_tags")
     model = model_from_scratch(
-        info(like, label_settings=like.label_settings), charts("tagger", gold()), vectors()
+        info(like, label_settings=like.label_settings),
+        charts("tagger", gold()),
+        NewModelArguments(),
+        vectors(),
     )
     assert (model.scheme, model.columns, model.names) == ("bio", ("ner_tags",), like.names)
     assert model.predict([{"words": ["w1", "w2"]}])[0].keys() == {"ner_tags"}

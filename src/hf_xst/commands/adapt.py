@@ -209,9 +209,10 @@ def _transfer(
     changes = {
         "output": str(output),
         "charts": build.output,
-        "encoder": options.encoder if from_scratch else None,
         "vectors": None if from_scratch and options.encoder else options.vectors,
     }
+    if not from_scratch:
+        changes |= {"encoder": None, "encoder_layers": None, "model": []}
     transfer(TransferArguments(**shared_options(options, TransferArguments) | changes))
     return Stage(task, build, output)
 

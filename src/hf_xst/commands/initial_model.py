@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import yaml
 from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartInfo
-from hf_xst.commands.options import TransferArguments
+from hf_xst.commands.options import NewModelArguments, TransferArguments
+from hf_xst.commands.training import key_values
 from hf_xst.console import say
 from hf_xst.data import WordVectors
 from hf_xst.models.kinds import model_class
@@ -87,8 +89,11 @@ def initial_model(
     """
     if options.init_from == SCRATCH:
         model = _from_scratch(options, charts, info, vectors)
-    elif options.encoder is not None:
-        raise ValueError(f"--init-from {options.init_from} has its own encoder: leave --encoder out")
+    elif given_options := _given(options):
+        raise ValueError(
+            f"--init-from {options.init_from} has its own encoder and configuration: leave out "
+            f"{', '.join(given_options)}"
+        )
     elif options.init_from == AVERAGE:
         model = _average(options, info, vectors)
     else:
@@ -104,6 +109,12 @@ def initial_model(
     if missing and info.labels == "union":
         model.add_labels(missing)
     return model
+
+
+def _given(options: NewModelArguments) -> list[str]:
+    """Return the flags that describe a new model and were given."""
+    names = ("encoder", "encoder_layers", "model")
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
 
 
 def _average(options: TransferArguments, info: ChartInfo, vectors: WordVectors | None) -> StructuredModel:
@@ -136,7 +147,9 @@ def _from_scratch(
     if options.l2 not in (None, 0):
         raise ValueError("--init-from scratch has no initial parameters to be pulled to: leave --l2 out")
     if options.like is None:
-        return model_from_scratch(info, charts, vectors, options.encoder)
+        return model_from_scratch(info, charts, options, vectors)
+    if given := _given(options):
+        raise ValueError(f"--like MODEL has its own encoder and configuration: leave out {', '.join(given)}")
     like = load_model(options.like, vectors=vectors)
     model = type(like)(copy.deepcopy(like.config))
     model.encoder.words = like.encoder.words  # pretrained words are kept
@@ -144,33 +157,65 @@ def _from_scratch(
 
 
 def model_from_scratch(
-    info: ChartInfo, charts: Dataset, vectors: WordVectors | None = None, encoder: str | None = None
+    info: ChartInfo, charts: Dataset, options: NewModelArguments, vectors: WordVectors | None = None
 ) -> StructuredModel:
-    """Make a model of the published size for charts.
+    """Make a randomly initialised model for charts.
 
     Args:
         info: gives the type of the model and its labels.
         charts: their UPOS tags are the model's.
+        options: encoder and configuration.
         vectors: word vectors, for encoder A.
-        encoder: a pretrained encoder (PATH_OR_ID[@REVISION]), for encoder B.
 
     Raises:
-        ValueError: the type is unknown, or not exactly one of vectors and encoder is given.
+        ValueError: the type is unknown, or see `new_model`.
     """
-    if (vectors is None) == (encoder is None):
-        raise ValueError(
-            "--init-from scratch requires either --vectors (word vectors) or --encoder (a pretrained "
-            "encoder), or --like MODEL, whose configuration and words it uses"
-        )
     kind = model_class(info.model_type)
     column = kind.annotation_column
     settings = kind.settings_from_rows(charts.select_columns([column]), column)
     settings |= info.label_settings
     settings["labels"] = [name for name in info.names if name not in kind.special_names]
+    return new_model(kind, settings | model_fields(kind, options.model), options, vectors)
+
+
+def new_model(
+    kind: type[StructuredModel],
+    fields: dict[str, Any],
+    options: NewModelArguments,
+    vectors: WordVectors | None,
+) -> StructuredModel:
+    """Make a randomly initialised model over word vectors or a pretrained encoder.
+
+    Raises:
+        ValueError: not exactly one of vectors and encoder is given, or they do not fit the fields.
+    """
+    if (vectors is None) == (options.encoder is None):
+        raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
     config_class: Any = kind.config_class
-    if encoder is not None:
-        path, revision = split_revision(encoder)
+    try:
+        config = config_class(**{"encoder": "pretrained" if options.encoder else "vectors"} | fields)
+    except TypeError as error:  # a word where a number is compared
+        raise ValueError(
+            f"--model {' '.join(options.model)}: a value is of another type ({error})"
+        ) from error
+    if options.encoder is not None:
+        encoder, revision = split_revision(options.encoder)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
-        return kind.from_encoder(config_class(**settings, encoder="pretrained"), path, **hub)
+        return kind.from_encoder(config, encoder, layers=options.encoder_layers, **hub)
     assert vectors is not None
-    return kind.from_vectors(config_class(**settings), vectors)
+    return kind.from_vectors(config, vectors)
+
+
+def model_fields(kind: type[StructuredModel], pairs: Sequence[str]) -> dict[str, Any]:
+    """Read fields of a model configuration from KEY=VALUE words.
+
+    Raises:
+        ValueError: a field is unknown, or not true or false where this is expected.
+    """
+    config_class: Any = kind.config_class
+    defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
+    fields = key_values(pairs, set(defaults))
+    for name, value in fields.items():
+        if isinstance(defaults[name], bool) and not isinstance(value, bool):
+            raise ValueError(f"--model {name}={value}: expected true or false")
+    return fields

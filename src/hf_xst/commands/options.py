@@ -157,7 +157,16 @@ class LoopArguments:
 
 
 @dataclass(kw_only=True)
-class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, LoopArguments):
+class NewModelArguments(VectorArguments):
+    """New model."""
+
+    encoder: str | None = option("Pretrained encoder (PATH_OR_ID[@REVISION]) instead of word vectors.")
+    encoder_layers: int | None = option("Keep only the first N layers of the encoder.")
+    model: list[str] = option("Fields of the model configuration as KEY=VALUE, e.g. context_layers=2.", [])
+
+
+@dataclass(kw_only=True)
+class TrainSourceArguments(OutputArguments, SentenceArguments, NewModelArguments, LoopArguments):
     """Train a source model on a treebank."""
 
     task: Literal["parser", "tagger"] = option("Kind of model.", "parser")
@@ -174,9 +183,6 @@ class TrainSourceArguments(OutputArguments, SentenceArguments, VectorArguments, 
         "frozen_layers=N` changes how much of its encoder is trained. Sources fine-tuned from the same model "
         "can be averaged, see `transfer`."
     )
-    encoder: str | None = option("Pretrained encoder (PATH_OR_ID[@REVISION]) instead of word vectors.")
-    encoder_layers: int | None = option("Keep only the first N layers of the encoder.")
-    model: list[str] = option("Fields of the model configuration as KEY=VALUE, e.g. context_layers=2.", [])
     epochs: float | None = option("Maximum number of epochs; --max-steps takes precedence.", 1000.0)
     batch_size: int | None = option("Sentences per batch and process.", 80)
     patience: int = option("Stop after N epochs without a better development score.", 50)
@@ -235,7 +241,7 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
 
 
 @dataclass(kw_only=True)
-class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
+class TransferArguments(OutputArguments, NewModelArguments, LoopArguments):
     """Train a target model on charts."""
 
     charts: str = required("Charts: a folder written by build-charts, or a data set on the Hub.")
@@ -245,9 +251,6 @@ class TransferArguments(OutputArguments, VectorArguments, LoopArguments):
         "charts."
     )
     like: str | None = option("With --init-from scratch: a model whose configuration is used.")
-    encoder: str | None = option(
-        "With --init-from scratch: a pretrained encoder (PATH_OR_ID[@REVISION]) instead of --vectors."
-    )
     l2: float | None = option(
         "Strength of the pull to the initial parameters; defaults to the published one."
     )
@@ -350,7 +353,7 @@ class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArgum
 
 
 @dataclass(kw_only=True)
-class AdaptArguments(OutputArguments, VectorArguments, OtherSourceArguments, PresetArguments, LoopArguments):
+class AdaptArguments(OutputArguments, NewModelArguments, OtherSourceArguments, PresetArguments, LoopArguments):
     """Make a tagger and a parser for a language from text and sources."""
 
     text: str = required(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import Any
 
 from datasets import Dataset, List, Value
 from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
+from hf_xst.commands.initial_model import model_fields, new_model
 from hf_xst.commands.options import TrainSourceArguments, takes_options
 from hf_xst.commands.presets import SOURCE_LEARNING_RATE, resolve_steps
 from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
@@ -22,7 +22,7 @@ from hf_xst.commands.sentences import (
     require_sentences,
     split_of,
 )
-from hf_xst.commands.training import cached_embeddings, key_values, train_and_save, training_arguments
+from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
 from hf_xst.data import hold_out, prepare
 from hf_xst.data.treebank_facts import treebank_facts
@@ -30,7 +30,6 @@ from hf_xst.files import MODEL
 from hf_xst.models.kinds import KINDS
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.remote import split_revision
 from hf_xst.sources.loading import load_model, weights_digest
 from hf_xst.sources.word_checks import check_text
 from hf_xst.training.results import ModelOrigin, SourceResults
@@ -62,7 +61,11 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         return SourceResults.load(folder.run)
     set_seed(options.seed)
     initial = _initial_model(options)
-    fields = _model_fields(options) if initial is None else initial.label_settings
+    fields = (
+        model_fields(KINDS[options.task].model_class, options.model)
+        if initial is None
+        else initial.label_settings
+    )
     train, dev, notes = _load_splits(options, fields)
     model = _from_scratch(options, fields, train) if initial is None else _with_labels(initial, train)
     if options.tagger is not None:
@@ -168,14 +171,7 @@ def _settings(options: TrainSourceArguments, folder: RunFolder, metric: str) -> 
 
 
 def _model_fields(options: TrainSourceArguments) -> dict[str, Any]:
-    """Read the given fields of the model configuration."""
-    _, config_class = KINDS[options.task]
-    defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
-    fields = key_values(options.model, set(defaults))
-    for name, value in fields.items():
-        if isinstance(defaults[name], bool) and not isinstance(value, bool):
-            raise ValueError(f"--model {name}={value}: expected true or false")
-    return fields
+    return model_fields(KINDS[options.task].model_class, options.model)
 
 
 def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:
@@ -210,24 +206,9 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
 
 
 def _from_scratch(options: TrainSourceArguments, fields: dict[str, Any], train: Dataset) -> StructuredModel:
-    model_class, config_class = KINDS[options.task]
-    if (options.encoder is None) == (options.vectors is None):
-        raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
+    model_class, _ = KINDS[options.task]
     column = fields.get("column", model_class.label_column)
     if train.features[column] != List(Value("string")):
         raise ValueError(f"--model column={column}: expected a column with a label for each word")
     settings = model_class.settings_from_rows(train, column, fields.get("scheme"))
-    settings |= {"encoder": "pretrained" if options.encoder else "vectors"} | fields
-    try:
-        config = config_class(**settings)
-    except TypeError as error:  # a word where a number is compared
-        raise ValueError(
-            f"--model {' '.join(options.model)}: a value is of another type ({error})"
-        ) from error
-    if options.encoder is not None:
-        encoder, revision = split_revision(options.encoder)
-        hub = {"revision": revision} if revision else {}
-        return model_class.from_encoder(config, encoder, layers=options.encoder_layers, **hub)
-    vectors = read_word_vectors(options)
-    assert vectors is not None
-    return model_class.from_vectors(config, vectors)
+    return new_model(model_class, settings | fields, options, read_word_vectors(options))
