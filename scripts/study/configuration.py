@@ -23,7 +23,10 @@ Settings = Mapping[str, Any]
 Files = str | Sequence[str]
 Entry = TypeVar("Entry")
 TASKS = ("tagger", "parser")
-RULES = ("vote", "pool", "pool-agreement", "linear-pool", "truth", "average", "average-agreement")
+RULES = (
+    *("vote", "pool", "pool-agreement", "linear-pool", "truth", "average", "average-agreement"),
+    *("vote-files", "pool-files", "pool-probabilities"),
+)
 FROM_LABELS = ("pool-published", "pool-grouped")
 GOLD = "gold"
 # The data class of each command's options, and the options that a study sets from its other entries.
@@ -45,20 +48,25 @@ COMMANDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A source model; paths are relative to the data folder.
+    """A source; paths are relative to the data folder.
 
     Args:
+        place: a trained source, as `--sources` names it (e.g. spacy:PACKAGE); nothing is trained then.
+        script: a script of this folder that trains it, in place of `hf-xst train-source`.
         train, split: training files and the part of them that is used.
         dev, dev_split: development files; if omitted, the end of the training sentences.
         test, test_split: test files of its own language.
         init_from: the source that it is fine-tuned from.
         pool: whether it joins the pool; otherwise it is only scored beside the others.
-        languages: if not in the pool, the targets that it is not scored on.
+        languages: targets besides its own that it is not used for.
+        tasks: restrict it to these.
         note: how its files differ from the published ones.
         train_source: options of `hf-xst train-source`.
     """
 
-    train: Files
+    place: str | None = None
+    script: str | None = None
+    train: Files = ()
     split: str = "train"
     dev: Files = ()
     dev_split: str = "dev"
@@ -67,6 +75,7 @@ class Source:
     init_from: str | None = None
     pool: bool = True
     languages: Sequence[str] = ()
+    tasks: Sequence[str] = ()
     note: str = ""
     train_source: Settings = field(default_factory=dict)
 
@@ -331,6 +340,9 @@ LEARNED = ("learned", "published")
 
 def _check_source(study: Study, name: str, source: Source) -> None:
     check_options("train_source", source.train_source, f"sources: {name}: train_source")
+    check_names(source.tasks, TASKS, f"sources: {name}: tasks")
+    if (source.place is None) == (not source.train):
+        raise ValueError(f"sources: {name}: expected either train or place")
     chain = [name]
     while (start := study.sources[chain[-1]].init_from) is not None:
         check_names([start], study.sources, f"sources: {chain[-1]}: init_from")

@@ -10,9 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import torch
+from as_files import as_files
 from datasets import Dataset
 from grouped_weights import GroupedWeights
 from truth import infer_truth
@@ -38,10 +40,10 @@ from hf_xst.sources.agreement import (
     read_weights,
 )
 from hf_xst.sources.averaging import average_models
-from hf_xst.sources.loading import SourceSpec, load_sources
-from hf_xst.sources.pool import SourcePool
+from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources
+from hf_xst.sources.pool import AnySource, SourcePool, kind_of
 
-Models = Mapping[str, StructuredModel]
+Models = Mapping[str, AnySource]
 Columns = dict[str, list[Any]]
 Predict = Callable[[SourcePool, Sequence[Row]], list[Columns]]
 SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
@@ -50,8 +52,9 @@ SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
 def main(arguments: argparse.Namespace) -> None:
     """Rank the sources, score them and their combinations, and write the scores."""
     vectors = read_vectors(arguments.vectors) if arguments.vectors else None
-    models = load_sources(SourceSpec.parse_all([*arguments.sources, *arguments.beside]), vectors)
-    for model in models.values():
+    specs = SourceSpec.parse_all([*arguments.sources, *arguments.beside])
+    models = load_sources(specs, vectors, SourceSettings(arguments.task))
+    for model in models.values() if arguments.config else ():
         for name, value in key_values(arguments.config).items():
             setattr(model.config, name, value)
     pooled: Models = {spec.name: models[spec.name] for spec in SourceSpec.parse_all(arguments.sources)}
@@ -77,7 +80,9 @@ def rank(
 ) -> tuple[Models, dict[str, float], list[dict[str, Any]]]:
     """Return the selected sources, their agreement weights and the measures of all, as for charts."""
     treebank, split = arguments.text
-    text, _ = prepare(split_of(treebank, split, []), gold=False, **length_limits(next(iter(models.values()))))
+    text, _ = prepare(
+        split_of(treebank, split, []), gold=False, **length_limits(kind_of(next(iter(models.values()))))
+    )
     text = first_rows(annotate(text, arguments.tagger, vectors), SELECTION_SENTENCES)
     measures = measure_sources(SourcePool(models), text)
     order = rank_sources(measures)[: arguments.select]
@@ -109,6 +114,8 @@ def score_split(
     pool = SourcePool(pooled, states={name: embeddings.get(f"direct:{name}") for name in pooled})
     predictions = {
         name: list(predict_rows(model, rows, embeddings=embeddings.get(name)))
+        if isinstance(model, StructuredModel)
+        else combine(SourcePool({name: model}), rows, "majority")
         for name, model in singles.items()
     }
     predictions |= {name: predict(pool, rows) for name, predict in rules.items()}
@@ -133,7 +140,7 @@ def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[
     caches: dict[str, CachedEmbeddings] = {}
     embeddings = {}
     for name, model in models.items():
-        if not isinstance(model.encoder.words, PretrainedWords):
+        if not isinstance(model, StructuredModel) or not isinstance(model.encoder.words, PretrainedWords):
             continue
         key = encoder_fingerprint(model) or name
         if key not in caches:
@@ -147,9 +154,16 @@ def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[
 
 
 def combinations(
-    arguments: argparse.Namespace, agreement: Mapping[str, float], model: StructuredModel
+    arguments: argparse.Namespace, agreement: Mapping[str, float], model: AnySource
 ) -> dict[str, Predict]:
     """Return the combinations to score, by name, as functions of a pool and rows."""
+
+    def of_files(rule: Literal["majority", "pool"], probabilities: bool) -> Predict:
+        def predict(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
+            with TemporaryDirectory() as folder:
+                return combine(as_files(pool, rows, Path(folder), probabilities=probabilities), rows, rule)
+
+        return predict
 
     def pool_with(weights: Mapping[str, float]) -> Predict:
         return lambda pool, rows: combine(pool, rows, "pool", pool.weights(weights))
@@ -159,6 +173,9 @@ def combinations(
         "pool": lambda pool, rows: combine(pool, rows, "pool"),
         "linear-pool": lambda pool, rows: combine(pool, rows, "linear"),
         "pool-agreement": pool_with(agreement),
+        "vote-files": of_files("majority", False),
+        "pool-files": of_files("pool", False),
+        "pool-probabilities": of_files("pool", True),
     }
     if len(model.columns) == 1:  # parts of a tree depend on each other
         known["truth"] = true_labels
@@ -215,6 +232,7 @@ def parse_arguments() -> argparse.Namespace:
     for name in ("weights", "other-weights", "tagger", "vectors", "embedding-cache"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--select", type=int)
+    parser.add_argument("--task", choices=["parser", "tagger"])
     parser.add_argument("--output", required=True)
     return parser.parse_args()
 

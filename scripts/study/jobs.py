@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Study
+from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Source, Study
 
 HERE = Path(__file__).resolve().parent
 RESULTS, SCORES = "run/results.json", "run/scores.json"  # of training, of evaluation
@@ -75,14 +75,31 @@ class Jobs:
 
     # -- which jobs exist -------------------------------------------------------------------------------
 
-    def pooled(self, target: str, charts: str | None = None) -> list[str]:
-        """Return the sources pooled for a target, or in its charts: all except its own language's."""
+    def usable(self, task: str, target: str = "") -> dict[str, Source]:
+        """Return the sources of a task, for a target all except its own language's."""
+        return {
+            name: source
+            for name, source in self.study.sources.items()
+            if target not in (name, *source.languages) and (not source.tasks or task in source.tasks)
+        }
+
+    def pooled(self, task: str, target: str, charts: str | None = None) -> list[str]:
+        """Return the sources pooled for a target, or in its charts."""
         names = () if charts is None else self.study.charts[charts].sources
-        sources = self.study.sources.items()
-        found = [n for n, s in sources if n != target and s.pool and (not names or n in names)]
+        found = [n for n, s in self.usable(task, target).items() if s.pool and (not names or n in names)]
         if not found:
             raise ValueError(f"targets: {target}: no source left to pool; charts: {charts}")
         return found
+
+    def initial(self, charts: str, names: Sequence[str]) -> str | None:
+        """Return the pooled source that training on charts is initialised from, unless it is ranked first."""
+        own = [name for name in names if not self._is_foreign(name)]
+        start = self.study.charts[charts].init_from or self.study.init_from
+        return start if start in own else own[0] if own else None
+
+    def _is_foreign(self, source: str) -> bool:
+        """Return whether a source is not a model of the package."""
+        return bool(self.study.sources[source].place or self.study.sources[source].script)
 
     def methods(self, encoder: str, task: str, target: str) -> Iterator[tuple[str, Method]]:
         """Yield the methods of a target."""
@@ -100,7 +117,9 @@ class Jobs:
         blocks = [(encoder, task) for encoder in self.study.encoders for task in self.study.tasks]
         paths: dict[str, None] = {}
         for block in blocks:
-            for name, settings in self.study.sources.items():
+            for name, settings in self.usable(block[1]).items():
+                if settings.place:
+                    continue
                 folder = self.source(*block, name)
                 paths |= dict.fromkeys([f"{folder}/{RESULTS}", *[f"{folder}/{SCORES}"] * bool(settings.test)])
             for target in self.study.targets:
@@ -138,15 +157,17 @@ class Jobs:
     def _over_sources(
         self, encoder: str, task: str, target: str, names: Iterable[str], upos: str | None = None
     ) -> _Sources:
-        folders = {name: self.source(encoder, task, name) for name in names}
+        trained = {n: self.source(encoder, task, n) for n in names if not self.study.sources[n].place}
+        places = {name: self.study.sources[name].place or trained[name] for name in names}
         vectors, tagger = self.vectors(encoder, target), None
-        needs = [f"{path}/{RESULTS}" for path in folders.values()]
+        needs = [f"{path}/{RESULTS}" for path in trained.values()]
         method = upos or self.study.upos or GOLD
         if task == "parser" and method != GOLD:
             tagger = self.target(encoder, "tagger", target, "models", method, self.seeds(method)[0])
             needs += model_files(tagger)
         options = {
-            "sources": [f"{name}={path}" for name, path in folders.items()],
+            "sources": [f"{name}={place}" for name, place in places.items()],
+            "task": task if any(self._is_foreign(name) for name in names) else None,
             "tagger": tagger,
             "vectors": vectors[0] if vectors else None,
         }
@@ -174,6 +195,10 @@ class Jobs:
             **initial,
         }
         files = [*self.files(settings.train, settings.dev), *vectors]
+        if settings.script:
+            names = ("output", "seed", "treebank", "split", "dev_split", "encoder")
+            options = {name: options[name] for name in names} | settings.train_source
+            return Job(python(settings.script, options), files)
         return Job(train("train-source", options), files, needs)
 
     def evaluate_source(self, encoder: str, task: str, source: str) -> Job:
@@ -193,7 +218,7 @@ class Jobs:
         """Learn pool weights from labelled sentences."""
         settings, pool = (
             self.study.targets[target],
-            self._over_sources(encoder, task, target, self.pooled(target)),
+            self._over_sources(encoder, task, target, self.pooled(task, target)),
         )
         options = pool.options | {
             "output": self.target(encoder, task, target, "weights"),
@@ -212,8 +237,8 @@ class Jobs:
     def ensembles(self, encoder: str, task: str, target: str) -> Job:
         """Score each source alone, and combinations of the sources without training."""
         study, settings = self.study, self.study.targets[target]
-        pool = self._over_sources(encoder, task, target, self.pooled(target))
-        others = [n for n, s in study.sources.items() if not s.pool and target not in (*s.languages, n)]
+        pool = self._over_sources(encoder, task, target, self.pooled(task, target))
+        others = [name for name, source in self.usable(task, target).items() if not source.pool]
         beside = self._over_sources(encoder, task, target, others)
         folder = self.target(encoder, task, target, "weights")
         weights = f"{folder}/weights.yaml" if study.labelled else None
@@ -238,7 +263,7 @@ class Jobs:
         """Measure charts, pools and sources on development sentences, else on test sentences."""
         settings, pool = (
             self.study.targets[target],
-            self._over_sources(encoder, task, target, self.pooled(target)),
+            self._over_sources(encoder, task, target, self.pooled(task, target)),
         )
         weights = self.target(encoder, task, target, "weights/weights.yaml") if self.study.labelled else None
         gold, split = (
@@ -262,7 +287,7 @@ class Jobs:
             self.study.charts[charts],
             self.study.targets[target],
         )
-        names = self.pooled(target, charts)
+        names = self.pooled(task, target, charts)
         pool = self._over_sources(*block, names, settings.upos)
         weights = settings.weights
         if weights in ("learned", "published"):
@@ -275,7 +300,6 @@ class Jobs:
             pool.needs += model_files(folder)
         every = len(names) if settings.init_from == "best" else None
         select = settings.select or self.study.select or every
-        start = settings.init_from or self.study.init_from
         options = {"sigma": self.study.sigma, **settings.build_charts} | pool.options
         options |= {
             "output": self.target(*block, "charts", charts),
@@ -284,7 +308,7 @@ class Jobs:
             "rule": settings.rule,
             "weights": weights,
             "select": select,  # of selected sources the best one is the initial model
-            "init_from": None if select else start if start in names else names[0],
+            "init_from": None if select else self.initial(charts, names),
             "treebank": self.treebank(text=entry.text),
             "split": settings.text_split or entry.text_split,
         }
@@ -297,12 +321,16 @@ class Jobs:
             self.study.methods[method],
             self.study.targets[target],
         )
-        charts, names = self.target(*block, "charts", settings.charts), self.pooled(target, settings.charts)
+        charts, names = (
+            self.target(*block, "charts", settings.charts),
+            self.pooled(task, target, settings.charts),
+        )
         pool = self._over_sources(*block, names, settings.upos)
-        del pool.options["sources"]
-        if settings.init_from == "scratch":
-            start = self.study.charts[settings.charts].init_from or self.study.init_from
-            pool.options["like"] = self.source(encoder, task, start if start in names else names[0])
+        del pool.options["sources"], pool.options["task"]
+        if settings.init_from == "scratch" and "encoder_layers" in settings.transfer:
+            pool.options["encoder"] = self.files(self.study.encoders[encoder].encoder)[0]
+        elif settings.init_from == "scratch":
+            pool.options["like"] = self.source(encoder, task, str(self.initial(settings.charts, names)))
         options = merge(self.settings("transfer", encoder, task, method), settings.transfer) | pool.options
         options |= {
             "output": self.target(*block, "models", method, seed),

@@ -42,7 +42,7 @@ def test_options_are_read_from_the_data_classes_of_the_commands(command):
     ("changes", "message"),
     [
         ({"source": {}}, "unknown name source; did you mean sources"),
-        ({"sources": {"fr": {"split": "train"}}}, "sources: fr: missing train"),
+        ({"sources": {"fr": {"split": "train"}}}, "sources: fr: expected either train or place"),
         ({"sources": {"fr": "fr.conllu"}}, "sources: fr: found 'fr.conllu'; expected settings"),
         ({"sources": {"en": {"init_from": "de"}}}, "init_from is a cycle: en -> de -> en"),
         ({"sources": {"de": {"init_from": "fr"}}}, "sources: de: init_from: unknown name fr"),
