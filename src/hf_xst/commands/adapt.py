@@ -206,7 +206,7 @@ def _transfer(
     )
     info = ChartInfo.load(Path(build.output)) if _is_built(build) else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
-    changes = {
+    changes: dict[str, Any] = {
         "output": str(output),
         "charts": build.output,
         "vectors": None if from_scratch and options.encoder else options.vectors,

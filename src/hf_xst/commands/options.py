@@ -353,7 +353,9 @@ class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArgum
 
 
 @dataclass(kw_only=True)
-class AdaptArguments(OutputArguments, NewModelArguments, OtherSourceArguments, PresetArguments, LoopArguments):
+class AdaptArguments(
+    OutputArguments, NewModelArguments, OtherSourceArguments, PresetArguments, LoopArguments
+):
     """Make a tagger and a parser for a language from text and sources."""
 
     text: str = required(
@@ -373,10 +375,6 @@ class AdaptArguments(OutputArguments, NewModelArguments, OtherSourceArguments, P
     )
     tagger_weights: str | None = option(f"Weights of the source taggers: {_WEIGHTS}")
     parser_weights: str | None = option("Weights of the source parsers, in the same form.")
-    encoder: str | None = option(
-        "Pretrained encoder (PATH_OR_ID[@REVISION]) for training from scratch, where no source is a model of "
-        "this package."
-    )
     gold: str | None = option(
         "CoNLL-U file with gold annotation; the report then scores sources, vote, pool and the new models."
     )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hf_xst.models.cached_embeddings import EmbeddingSource
 from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
+from hf_xst.processes import share
 
 Result = TypeVar("Result")
 WINDOW = 2048
@@ -79,26 +80,45 @@ def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> It
         start += size
 
 
+def run_batches(
+    rows: Iterable[Row],
+    run: Callable[[list[Row]], Result],
+    batch_words: int = BATCH_WORDS,
+    window: int = WINDOW,
+) -> Iterator[list[tuple[list[int], Result]]]:
+    """Apply `run` to batches of similar length; several processes share the batches.
+
+    Args:
+        rows: sentences, read lazily.
+        run: function from the rows of a batch to its result.
+        batch_words: see `length_batches`.
+        window: rows read ahead.
+
+    Yields:
+        For each window, its batches (indices in the window) with their results.
+    """
+    stream = iter(rows)
+    while block := list(islice(stream, window)):
+        batches = list(length_batches([len(row["words"]) for row in block], batch_words))
+        results = share([[block[index] for index in batch] for batch in batches], run)
+        yield list(zip(batches, results, strict=True))
+
+
 def in_batches(
     rows: Iterable[Row],
     run: Callable[[list[Row]], Sequence[Result]],
     batch_words: int = BATCH_WORDS,
     window: int = WINDOW,
 ) -> Iterator[Result]:
-    """Apply `run` to batches of similar length and yield its results in the order of the rows.
+    """Apply `run`, which returns one result per row, to batches; yield the results in the order of the rows.
 
-    Args:
-        rows: sentences, read lazily.
-        run: function from the rows of a batch to one result per row.
-        batch_words: see `length_batches`.
-        window: rows read ahead.
+    See `run_batches` for the arguments.
     """
-    stream = iter(rows)
-    while block := list(islice(stream, window)):
+    for batches in run_batches(rows, run, batch_words, window):
         results: dict[int, Result] = {}
-        for batch in length_batches([len(row["words"]) for row in block], batch_words):
-            results.update(zip(batch, run([block[index] for index in batch]), strict=True))
-        yield from (results[index] for index in range(len(block)))
+        for batch, found in batches:
+            results.update(zip(batch, found, strict=True))
+        yield from (results[index] for index in range(len(results)))
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from hf_xst.charts.pooling import floored
 from hf_xst.console import progress
 from hf_xst.files import write_text
 from hf_xst.models.modeling import Row
-from hf_xst.models.running import BATCH_WORDS, in_batches
+from hf_xst.models.running import BATCH_WORDS, run_batches
 from hf_xst.sources.pool import SourcePool
 
 Measure = Literal["agreement", "divergence", "entropy", "chart_size"]
@@ -36,6 +36,7 @@ SELECTION_SENTENCES = 300
 """Sentences on which sources are compared."""
 AGREEMENT_POWER = 4
 """Pool weights are proportional to this power of the agreement: outlier sources get small weights."""
+Total = TypeVar("Total")
 EXACT_POINTS = 7
 """Up to this many points, rank correlations get an exact p-value, over all orders."""
 
@@ -47,6 +48,11 @@ class _Sums:
     entropy: float = 0.0
     chart_size: float = 0.0
     right: int = 0
+
+    def __iadd__(self, other: Self) -> Self:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+        return self
 
 
 @dataclass
@@ -88,6 +94,14 @@ class SourceMeasures:
         if len(self.names) > 1:
             self._compare(batch, inside)
 
+    def __iadd__(self, other: Self) -> Self:
+        """Add the measures of other sentences."""
+        for one, more in zip(self._sums, other._sums, strict=True):
+            one += more
+        for name in ("_words", "_groups", "_judged"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
     def _compare(self, batch: SourceDistributions, inside: Tensor) -> None:
         """Compare each source with the pool of the others."""
         log_probs = floored(batch.log_marginals, self.floor, batch.valid)
@@ -123,25 +137,34 @@ class SourceMeasures:
         return measures
 
 
-def for_each_batch(
-    rows: Dataset | Sequence[Row], visit: Callable[[list[Row]], None], task: str, batch_words: int
-) -> None:
-    """Call `visit` on all rows, in batches of similar length, under a progress bar; memory stays constant.
+def sum_over_batches(
+    rows: Dataset | Sequence[Row],
+    measure: Callable[[list[Row]], Total],
+    total: Total,
+    task: str,
+    batch_words: int,
+) -> Total:
+    """Add what `measure` returns for each batch of similar length to `total`, under a progress bar.
+
+    Several processes share the batches; memory stays constant.
 
     Raises:
         ValueError: there is no sentence.
     """
     if not len(rows):
         raise ValueError(f"{task} requires sentences; the input is empty")
+    summed: Any = total
     with progress(task, len(rows)) as advance:
 
-        def run(batch: list[Row]) -> list[None]:
-            visit(batch)
+        def run(batch: list[Row]) -> Total:
+            measured = measure(batch)
             advance(len(batch))
-            return [None] * len(batch)
+            return measured
 
-        for _ in in_batches(rows, run, batch_words):
-            pass
+        for batches in run_batches(rows, run, batch_words):
+            for _, measured in batches:
+                summed += measured
+    return cast("Total", summed)
 
 
 def count_words(rows: Sequence[Row]) -> int:
@@ -169,13 +192,14 @@ def measure_sources(
     Raises:
         ValueError: there is no sentence.
     """
-    measures = SourceMeasures(pool.source_names, sigma, floor)
 
-    def visit(batch: list[Row]) -> None:
+    def measure(batch: list[Row]) -> SourceMeasures:
+        measures = SourceMeasures(pool.source_names, sigma, floor)
         measures.add(SourceDistributions(pool.distributions(batch)), count_words(batch))
+        return measures
 
-    for_each_batch(rows, visit, "comparing sources", batch_words)
-    return measures.result()
+    empty = SourceMeasures(pool.source_names, sigma, floor)
+    return sum_over_batches(rows, measure, empty, "comparing sources", batch_words).result()
 
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from hf_xst.charts.pooling import floored, normalised_weights
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.numerics import logsumexp, safe_log
-from hf_xst.sources.agreement import SourceMeasures, count_words, for_each_batch, rank_correlations
+from hf_xst.sources.agreement import SourceMeasures, count_words, rank_correlations, sum_over_batches
 from hf_xst.sources.pool import SourcePool
 from hf_xst.structures.base import Structure
 
@@ -73,53 +73,65 @@ def describe(
     Raises:
         ValueError: there is no sentence, rows have no gold, or weights do not fit the sources.
     """
-    description = Description(pool, standard_charts() if charts is None else charts)
-    for_each_batch(rows, description.add, "measuring charts", batch_words)
-    return description.result()
+    charts = standard_charts() if charts is None else charts
+    if not charts:
+        raise ValueError("no kind of chart to measure")
+    weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
+
+    def measure(batch: list[Row]) -> Totals:
+        totals = Totals.empty(pool, charts)
+        sources, words = SourceDistributions(pool.distributions(batch)), count_words(batch)
+        space = sources.sources[0]
+        gold = pool.gold_candidates(batch, space)
+        totals.sentences, totals.words = len(batch), words
+        totals.sources.add(sources, words, gold)
+        softened = {each: sources.softened(each) for each in {one.temperature for one in charts.values()}}
+        for name, settings in charts.items():
+            soft = softened[settings.temperature]
+            totals.quality[name].add(space, make_chart(soft, settings, weights[name]).allowed, gold)
+            if name in totals.distance:
+                distances = split_distance(
+                    soft.log_marginals, gold, weights[name], settings.floor, valid=soft.valid
+                )
+                totals.distance[name].add(space, distances, gold, words)
+        return totals
+
+    empty = Totals.empty(pool, charts)
+    return sum_over_batches(rows, measure, empty, "measuring charts", batch_words).result()
 
 
-class Description:
-    """The measures of `describe`, summed over batches.
+@dataclass
+class Totals:
+    """The measures of `describe`, summed over batches; quality and distance by kind of chart."""
 
-    Args:
-        pool: the sources.
-        charts: the kinds of charts by name, at least one.
+    charts: Mapping[str, ChartSettings]
+    quality: dict[str, QualityTotals]
+    distance: dict[str, DistanceTotals]
+    sources: SourceMeasures
+    sentences: int = 0
+    words: int = 0
 
-    Raises:
-        ValueError: there is no kind of chart, or weights do not fit the sources.
-    """
+    @classmethod
+    def empty(cls, pool: SourcePool, charts: Mapping[str, ChartSettings]) -> Self:
+        """Return the measures of no sentence."""
+        added, first = pool.kind.added_groups, next(iter(charts.values()))
+        return cls(
+            charts,
+            {name: QualityTotals(added) for name in charts},
+            {name: DistanceTotals(added) for name, each in charts.items() if each.rule == "pool"},
+            SourceMeasures(pool.source_names, first.sigma, first.floor),
+        )
 
-    def __init__(self, pool: SourcePool, charts: Mapping[str, ChartSettings]) -> None:
-        if not charts:
-            raise ValueError("no kind of chart to measure")
-        added = pool.kind.added_groups
-        first = next(iter(charts.values()))
-        self.pool, self.charts = pool, dict(charts)
-        self.weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
-        self.quality = {name: QualityTotals(added) for name in charts}
-        self.distance = {name: DistanceTotals(added) for name, each in charts.items() if each.rule == "pool"}
-        self.sources = SourceMeasures(pool.source_names, first.sigma, first.floor)
-        self.sentences = self.words = 0
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Measure a batch of rows with gold."""
-        batch, words = SourceDistributions(self.pool.distributions(rows)), count_words(rows)
-        gold = self.pool.gold_candidates(rows, batch.sources[0])
-        self.sentences += len(rows)
-        self.words += words
-        self.sources.add(batch, words, gold)
-        for temperature in sorted({settings.temperature for settings in self.charts.values()}):
-            softened = batch.softened(temperature)
-            for name, settings in self.charts.items():
-                if settings.temperature == temperature:
-                    self._measure(name, softened, words, gold)
-
-    def _measure(self, name: str, batch: SourceDistributions, words: int, gold: Tensor) -> None:
-        settings, weights, space = self.charts[name], self.weights[name], batch.sources[0]
-        self.quality[name].add(space, make_chart(batch, settings, weights).allowed, gold)
-        if name in self.distance:
-            distances = split_distance(batch.log_marginals, gold, weights, settings.floor, valid=batch.valid)
-            self.distance[name].add(space, distances, gold, words)
+    def __iadd__(self, other: Self) -> Self:
+        """Add the measures of other sentences."""
+        for name, quality in other.quality.items():
+            self.quality[name] += quality
+        for name, distance in other.distance.items():
+            self.distance[name] += distance
+        self.sources += other.sources
+        self.sentences += other.sentences
+        self.words += other.words
+        return self
 
     def result(self) -> dict[str, Any]:
         """Return the result of `describe`."""
@@ -180,8 +192,18 @@ class QualityTotals:
             if scope == SCOPES[0]:
                 self._log_sizes.extend(part["log_size"].tolist())
             part["log_size"] = part["log_size"][:0]
-            before = [self._totals[scope]] if scope in self._totals else []
-            self._totals[scope] = combine_quality([*before, part])
+            self._add_terms(scope, part)
+
+    def __iadd__(self, other: Self) -> Self:
+        """Add the charts of other sentences."""
+        self._log_sizes.extend(other._log_sizes)
+        for scope, terms in other._totals.items():
+            self._add_terms(scope, terms)
+        return self
+
+    def _add_terms(self, scope: str, terms: dict[str, Any]) -> None:
+        before = [self._totals[scope]] if scope in self._totals else []
+        self._totals[scope] = combine_quality([*before, terms])
 
     def result(self) -> dict[str, Any]:
         """Return `median_log_size`, `empty_charts`, and `precision` and `recall` of both scopes."""
@@ -324,6 +346,16 @@ class DistanceTotals:
             counts["groups"] += int(counted.sum())
             counts["known"] += int(known.sum())
 
+    def __iadd__(self, other: Self) -> Self:
+        """Add the distances of other sentences."""
+        self._words += other._words
+        self._impossible += other._impossible
+        for scope, sums in other._sums.items():
+            _add(self._sums.setdefault(scope, {}), sums)
+        for scope, counts in other._counts.items():
+            _add(self._counts.setdefault(scope, {}), counts)
+        return self
+
     def result(self) -> dict[str, Any]:
         """Return by scope `kl`, `error`, `diversity` per word, and per group under `per_group`.
 
@@ -342,6 +374,11 @@ class DistanceTotals:
             "impossible": self._impossible,
             "unknown_gold": total["groups"] - total["known"],
         }
+
+
+def _add(totals: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        totals[name] = totals.get(name, 0) + value
 
 
 def _ratio(part: float, whole: int) -> float:

@@ -1,0 +1,77 @@
+"""Share the work of a command among the processes of `accelerate launch` or `torchrun`.
+
+All processes run the same command on the same input. Inside `shared_work`, batches are divided among them and
+every process receives all results, in order, so that whatever follows is the same in each. Only the main
+process writes files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+TIMEOUT = timedelta(hours=2)
+"""How long a process waits for a slower one; a process that has died ends the others at once."""
+_depth = 0
+
+
+@contextmanager
+def shared_work() -> Iterator[None]:
+    """Divide the batches of the block among the processes that a launcher has started, if any."""
+    global _depth
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.distributed.is_initialized():
+        from accelerate import PartialState  # also used by the Trainer, which finds this one
+
+        PartialState(cpu=not torch.cuda.is_available(), timeout=TIMEOUT)
+    _depth += 1
+    try:
+        yield
+    finally:
+        _depth -= 1
+
+
+def process_count() -> int:
+    """Return the number of processes that share the work, 1 outside `shared_work`."""
+    return torch.distributed.get_world_size() if _depth and torch.distributed.is_initialized() else 1
+
+
+def process_index() -> int:
+    """Return the number of this process, 0 for the main one."""
+    return torch.distributed.get_rank() if process_count() > 1 else 0
+
+
+def share(items: Sequence[Item], run: Callable[[Item], Result]) -> list[Result]:
+    """Apply `run` to all items, each in one of the processes, and return all results in order.
+
+    All processes must call this with the same items; results are pickled between processes.
+    """
+    count = process_count()
+    own = [run(item) for item in items[process_index() :: count]]
+    if count == 1:
+        return own
+    parts: list[list[Result]] = [[] for _ in range(count)]
+    torch.distributed.all_gather_object(parts, own)
+    return [parts[number % count][number // count] for number in range(len(items))]
+
+
+def from_main(make: Callable[[], Result]) -> Result:
+    """Return to all processes what `make` returns in the main one; it must not share work itself."""
+    if process_count() == 1:
+        return make()
+    results = [make() if process_index() == 0 else None]
+    torch.distributed.broadcast_object_list(results)
+    return results[0]  # type: ignore[return-value]
+
+
+def wait_for_all() -> None:
+    """Wait until all processes get here, e.g. before one reads what the main one has written."""
+    if process_count() > 1:
+        torch.distributed.barrier()
