@@ -160,6 +160,32 @@ def test_broken_cards_raise_and_stay_unchanged(folder: Path, old: str, new: str,
     assert (folder / README).read_bytes() == broken
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- hf_xst:generated {" * 100_000,
+        "<!-- hf_xst:begin use -->\n<!-- hf_xst:end use -->\n" * 100_000,
+        "<!-- hf_xst:begin use -->\n" * 100_000 + "<!-- hf_xst:end use -->\n",
+        "\n" * 1_000_000 + "The end.",
+    ],
+)
+def test_large_cards_are_merged_in_linear_time(text: str, tmp_path: Path) -> None:
+    (tmp_path / README).write_text(text)
+    card = Card.read(tmp_path / README)
+    use = "<!-- hf_xst:begin use -->\nNew.\n<!-- hf_xst:end use -->"
+    assert use in card.merge_sections({"use": use, "training": use.replace("use", "training")})
+    assert card.edits() == {line.strip() for line in text.splitlines() if "begin" not in line} - {
+        "",
+        "<!-- hf_xst:end use -->",
+    }
+
+
+def test_many_unpaired_marks_are_an_error_in_linear_time(tmp_path: Path) -> None:
+    (tmp_path / README).write_text("".join(f"<!-- hf_xst:begin s{n} -->\n" for n in range(100_000)))
+    with pytest.raises(ValueError, match=r"README\.md: <!-- hf_xst:begin s0 --> is not paired"):
+        Card.read(tmp_path / README)
+
+
 # -- models from the Hub: the card without the run -------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure
 from hf_xst.commands.options import option
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
-from hf_xst.data.sentence import BLANK
+from hf_xst.data.sentence import BLANK, head_number
 from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
@@ -151,9 +151,10 @@ def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> D
 
 
 def _heads(sentence: ConlluSentence) -> list[int]:
-    if not all(head.isdecimal() for head in sentence.heads):
+    heads = [number for head in sentence.heads if (number := head_number(head)) is not None]
+    if len(heads) < len(sentence.heads):
         raise sentence.error("its heads are not all numbers; expected a tree, as `hf-xst predict` writes")
-    return [int(head) for head in sentence.heads]
+    return heads
 
 
 def _from_misc(sentence: ConlluSentence, key: str) -> list[float] | None:

@@ -15,10 +15,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, cast
 
-from hf_xst.data.sentence import BLANK, COLUMNS, ConlluError, ConlluSentence, comment_value, line_body
-from hf_xst.data.streams import BYTE_ORDER_MARK, Source, numbered_lines, open_atomic, source_name
+from hf_xst.data.sentence import (
+    BLANK,
+    COLUMNS,
+    MAX_WORDS,
+    ConlluError,
+    ConlluSentence,
+    comment_value,
+    line_body,
+)
+from hf_xst.data.streams import (
+    BYTE_ORDER_MARK,
+    Source,
+    check_size,
+    numbered_lines,
+    open_atomic,
+    source_name,
+)
 
-_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
+_RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _FORM, _UPOS = COLUMNS.index("form"), COLUMNS.index("upos")
 _GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)
 _BLANK_LINES = frozenset(("\n", "\r\n", "\r", ""))
@@ -93,7 +108,7 @@ _Block = tuple[str, int, list[str], str]  # leader, number of the first line, li
 
 def _blocks(source: Source) -> Iterator[_Block]:
     """Yield the lines of each sentence, with the blank lines around them."""
-    leader, first, trailer = "", 0, ""
+    leader, first, trailer, size = "", 0, "", 0
     lines: list[str] = []
     for number, line in numbered_lines(source, ConlluError, keep_mark=True):
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
@@ -106,9 +121,17 @@ def _blocks(source: Source) -> Iterator[_Block]:
             continue
         if trailer:
             yield leader, first, lines, trailer
-            leader, lines, trailer = "", [], ""
+            leader, lines, trailer, size = "", [], "", 0
         first = first if lines else number
         lines.append(line)
+        size += len(line)
+        check_size(size, "a sentence", ConlluError, path=source_name(source), line=first)
+        if len(lines) > MAX_WORDS:
+            raise ConlluError(
+                f"found over {MAX_WORDS:,} lines without an empty line, expected one after each sentence",
+                path=source_name(source),
+                line=first,
+            )
     if lines:
         yield leader, first, lines, trailer
 

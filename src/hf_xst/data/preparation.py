@@ -12,7 +12,6 @@ treebanks contain such words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,12 +21,11 @@ from datasets import Dataset, Features, List, Value
 from hf_xst.data.conllu import read_conllu
 from hf_xst.data.labels import LabelColumn, label_column
 from hf_xst.data.layout import STRINGS, map_rows, sentences_to_dataset
-from hf_xst.data.sentence import BLANK
+from hf_xst.data.sentence import BLANK, head_number
 
 _VERSION = 1  # part of the fingerprint of cached results
 _MAX_NAMED = 3
 _FAULT, _TOO_LONG = "hf_xst_fault", "hf_xst_too_long"
-_INTEGER = re.compile("0|[1-9][0-9]*")  # int() would accept "+3", " 3", "1_0" and digits of other scripts
 
 
 class GoldError(ValueError):
@@ -182,11 +180,13 @@ def read_predictions(path: str, *, structure: bool, labels: Sequence[str] = ()) 
     rows = rows.remove_columns("sent_id").add_column("sent_id", [each.sent_id for each in sentences])
     if not structure:
         return rows
-    for sentence in sentences:
-        for number, head in enumerate(sentence.heads, start=1):
-            if not head.isdecimal():
-                raise sentence.error(f"word {number} has head {head!r}, expected an integer")
-    rows = rows.add_column("head", [[int(head) for head in each.heads] for each in sentences])
+    heads = [list(map(head_number, sentence.heads)) for sentence in sentences]
+    for sentence, numbers in zip(sentences, heads, strict=True):
+        if None in numbers:
+            index = numbers.index(None)
+            head = sentence.heads[index]
+            raise sentence.error(f"word {index + 1} has head {head!r:.60}, expected a non-negative integer")
+    rows = rows.add_column("head", heads)
     return rows.add_column("deprel", [each.deprels for each in sentences])
 
 
@@ -248,9 +248,9 @@ def _value_faults(heads: Sequence[str | int | None], deprels: Sequence[str | Non
     for word, (head, deprel) in enumerate(zip(heads, deprels, strict=True), start=1):
         if head in (None, "", BLANK):
             faults.append(f"word {word}: HEAD is blank")
-        elif not _INTEGER.fullmatch(str(head)):
-            faults.append(f"word {word}: HEAD {head!r} is not a non-negative integer")
-        elif int(str(head)) > len(heads):
+        elif (number := head_number(head)) is None:
+            faults.append(f"word {word}: HEAD {head!r:.60} is not a non-negative integer")
+        elif number > len(heads):
             faults.append(f"word {word}: HEAD {head} is beyond the {len(heads)} words")
         if deprel in (None, "", BLANK):
             faults.append(f"word {word}: DEPREL is blank")

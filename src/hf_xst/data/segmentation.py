@@ -36,6 +36,7 @@ _AFTER_ADDRESS = ".,;:!?)]}'\"»”’"
 _ABBREVIATION = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 # Matches strings of one letter per character, its class (see `_character_class`).
 _WORD = re.compile(r"[LDMJ]+(?:(?:[-'.](?=[LD])|(?<=D),(?=D))[LDMJ]+)*|RR?|P(?:M|JP)+|[^ ]")
+_VISIBLE = re.compile("[^ ]")
 _JOINING = {
     character: name
     for characters, name in (("'’＇׳״", "'"), ("-‐‑·_‿@&", "-"), (",:/٫٬", ","), (".", "."))
@@ -135,11 +136,15 @@ def _words(text: str) -> Iterator[_Span]:
     classes = text.translate(_CLASSES)
     addresses = {m.start(): len(m[0].rstrip(_AFTER_ADDRESS)) for m in _ADDRESS.finditer(text)}
     position = 0
-    while match := _WORD.search(classes, position):
-        start, position = match.span()
+    while visible := _VISIBLE.search(classes, position):
+        start = visible.start()
         if start in addresses:
-            position = start + addresses[start]
-        elif classes[start] in "LDMJR":
+            yield _Span(start, position := start + addresses[start])
+            continue
+        match = _WORD.match(classes, start)
+        assert match is not None  # any visible character begins a word
+        position = match.end()
+        if classes[start] in "LDMJR":
             if text.startswith(".", position) and _ABBREVIATION.fullmatch(text, start, position):
                 position += 1
         elif position == start + 1:
@@ -150,9 +155,10 @@ def _words(text: str) -> Iterator[_Span]:
 
 def _sentences(text: str) -> Iterator[list[_Span]]:
     words = list(_words(text))
-    begin = 0
+    begin = stop = 0
     for index, word in enumerate(words):
-        if text[word.start] in _ENDS and index >= begin and _may_end(text, words, index):
+        # Every mark before `stop` leads to the same `stop`.
+        if index >= stop and text[word.start] in _ENDS and _may_end(text, words, index):
             stop = _skip_closing(text, words, index + 1)
             if stop == len(words) or _may_begin(text, words, stop):
                 yield words[begin:stop]

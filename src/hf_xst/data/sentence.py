@@ -12,7 +12,9 @@ from hf_xst.data.streams import InputError
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 BLANK = "_"
-_COMMENT = re.compile(r"#[ \t]*(sent_id|text)[ \t]*=[ \t]*(.*?)[ \t]*")
+MAX_WORDS = 10_000
+"""Most words of a sentence, and most lines of a sentence in CoNLL-U."""
+_HEAD = re.compile("0|[1-9][0-9]{0,8}")  # int() would accept "+3", " 3", "1_0" and digits of other scripts
 
 
 class ConlluError(InputError):
@@ -63,12 +65,14 @@ class ConlluSentence:
         """Build a sentence from words; omitted columns are blank.
 
         Args:
-            words: At least one form.
+            words: At least one form, and at most `MAX_WORDS`.
             sent_id: Written as a comment, together with the words joined by spaces as the text.
             columns: Further columns, as for `with_columns`.
         """
         if not words:
             raise ValueError("a sentence requires at least one word")
+        if len(words) > MAX_WORDS:
+            raise ValueError(f"found {len(words):,} words, expected at most {MAX_WORDS:,}; split them")
         for word in words:
             _check_value("form", word)
         comments = []
@@ -227,10 +231,15 @@ def comment_value(lines: Sequence[str], key: str) -> str | None:
     for line in lines:
         if not line.startswith("#"):
             break
-        match = _COMMENT.fullmatch(line_body(line))
-        if match and match[1] == key and match[2]:
-            return match[2]
+        name, _, value = line_body(line)[1:].partition("=")
+        if name.strip(" \t") == key and value.strip(" \t"):
+            return value.strip(" \t")
     return None
+
+
+def head_number(head: object) -> int | None:
+    """Return a HEAD as a number; None unless it is 0 or a positive integer of at most nine ASCII digits."""
+    return int(str(head)) if _HEAD.fullmatch(str(head)) else None
 
 
 def misc_attribute(cell: str | None, name: str) -> str:

@@ -1,7 +1,7 @@
 """Read numbered lines of plain or gzipped files and streams.
 
 Lines end at a line feed only: other characters that Unicode treats as line breaks are part of words. Gzip is
-detected by the first two bytes; the suffix ``.gz`` matters on writing only.
+detected by the first two bytes; the suffix ``.gz`` matters on writing only. Memory is bounded by `MAX_BYTES`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
@@ -21,7 +22,17 @@ from hf_xst.files import atomic_path
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
 
 BYTE_ORDER_MARK = "\ufeff"
+MAX_BYTES = 10_000_000
+"""Most bytes of a line, and of all lines of a sentence or a paragraph."""
 _GZIP_MAGIC = b"\x1f\x8b"
+_OTHER_MAGIC = {
+    _GZIP_MAGIC: "gzip inside gzip",
+    b"PK\x03\x04": "a zip archive",
+    b"BZh9": "bz2 data",
+    b"\xfd7zXZ": "xz data",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"\x28\xb5\x2f\xfd": "zstd data",
+}
 
 
 class InputError(ValueError):
@@ -50,11 +61,17 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
     guessed and no line end is translated.
 
     Raises:
-        error: The gzip data is damaged or truncated.
+        error: The gzip data is damaged or truncated, a line is too long, or the file is an archive or binary.
     """
     number = 0
     try:
         for number, line in enumerate(_byte_lines(source), start=1):
+            if number == 1 and (kind := _binary_kind(line)):
+                raise error(
+                    f"found {kind}, expected text, plain or gzipped; unpack or convert the file first",
+                    path=source_name(source),
+                )
+            check_size(len(line), "a line", error, path=source_name(source), line=number)
             yield number, line
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise error(
@@ -62,6 +79,23 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
             path=source_name(source),
             line=number,
         ) from problem
+
+
+def check_size(size: int, noun: str, error: type[InputError], *, path: str, line: int) -> None:
+    """Raise `error` if a line, sentence or paragraph has more than `MAX_BYTES`."""
+    if size > MAX_BYTES:
+        raise error(
+            f"found {noun} of more than {MAX_BYTES:,} bytes, the limit; is the file damaged, or in another "
+            "format? Otherwise split it",
+            path=path,
+            line=line,
+        )
+
+
+def _binary_kind(line: bytes) -> str | None:
+    """Return what a file is whose first line is not text."""
+    kind = next((kind for magic, kind in _OTHER_MAGIC.items() if line.startswith(magic)), None)
+    return "binary data" if kind is None and b"\0" in line else kind
 
 
 def numbered_lines(
@@ -118,12 +152,9 @@ def _unzipped(stream: IO[bytes]) -> Iterator[bytes]:
     wrap = not isinstance(stream, io.BufferedReader)
     buffered = io.BufferedReader(cast(io.RawIOBase, stream)) if wrap else cast(io.BufferedReader, stream)
     try:
-        if buffered.peek(2)[:2] == _GZIP_MAGIC:
-            yield from gzip.GzipFile(fileobj=buffered)
-        else:
-            # `yield from` would close the stream if the consumer stops early.
-            for line in buffered:  # noqa: UP028
-                yield line
+        is_zipped = buffered.peek(2)[:2] == _GZIP_MAGIC
+        lines = gzip.GzipFile(fileobj=buffered) if is_zipped else buffered
+        yield from iter(partial(lines.readline, MAX_BYTES + 1), b"")
     finally:
         if wrap:
             buffered.detach()  # otherwise garbage collection would close the caller's stream

@@ -29,7 +29,7 @@ from hf_xst.data.layout import STRINGS, Row, cached_dataset, rows_to_dataset
 from hf_xst.data.preparation import prepare, prepared_features
 from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import ConlluSentence
-from hf_xst.data.streams import InputError, Source, numbered_lines, source_name
+from hf_xst.data.streams import InputError, Source, check_size, numbered_lines, source_name
 
 _SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}
 _FORM_KEYS = ("words", "tokens", "id", "form")
@@ -156,7 +156,7 @@ def _parse_text(line: str) -> _Parsed:
 def _parse_json(line: str, *, labels: bool) -> _Parsed:
     try:
         row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: an integer of more than 4300 digits
         raise ValueError(f"invalid JSON ({error}), expected one object per line") from None
     if not isinstance(row, dict) or not {"words", "tokens"} & set(row):
         raise ValueError(f"found {line.strip():.60}, expected an object with 'words' or 'tokens'")
@@ -185,7 +185,11 @@ def _read_raw(source: Source) -> Iterator[ConlluSentence]:
     for is_blank, group in groupby(numbered, key=lambda item: not item[1].strip()):
         if is_blank:
             continue
-        lines = list(group)
+        lines, size = [], 0
+        for number, line in group:
+            lines.append((number, line))
+            size += len(line)
+            check_size(size, "a paragraph", TextError, path=source_name(source), line=lines[0][0])
         comments = ["# newpar"]
         try:
             for sentence in paragraph_sentences("".join(line for _, line in lines)):

@@ -30,6 +30,7 @@ _BLOCK_SIZE = 8192
 FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
 _DECIMAL = re.compile(rb"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+][0-9]+")
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1b]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 NumberedLine = tuple[int, bytes]
@@ -186,10 +187,17 @@ def _open_rows(path: str) -> tuple[int | None, int, Iterator[NumberedLine]]:
     if not texts or (header and len(texts) == 1):
         raise VectorError("found no rows, expected a word and its numbers on each line", path=path)
     if header:
-        width = int(header[2])
+        count, width = (int(digits[:18]) for digits in header.groups())
         fields = texts[1].rsplit(b" ", width)[1:] if width else []
         if fields and len(fields) == width and all(_is_float32(field.decode("latin-1")) for field in fields):
-            return int(header[1]), width, itertools.chain(first[1:], lines)
+            return count, width, itertools.chain(first[1:], lines)
+        if _CONTROL.search(texts[1]):
+            raise VectorError(
+                "found binary data after the header, expected text; save the vectors as text (in gensim: "
+                "save_word2vec_format(path, binary=False))",
+                path=path,
+                line=first[1][0],
+            )
         spaces = texts[1].count(b" ")
         if spaces != 1:
             raise VectorError(
@@ -234,7 +242,7 @@ def _parse_numbers(rows: Sequence[tuple[int, str]], path: str) -> NDArray[np.flo
     for number, values in rows:
         for field in values.split(" "):
             if not _is_float32(field):
-                raise VectorError(f"found {field!r}, expected a finite number", path=path, line=number)
+                raise VectorError(f"found {field!r:.60}, expected a finite number", path=path, line=number)
     raise VectorError("found a value that is not a number", path=path, line=rows[0][0])
 
 

@@ -126,7 +126,8 @@ def _render_sections(
     template = _templates().get_template("charts.md" if facts.records.kind == "charts" else "model.md")
     text = template.render({**_context(facts, example, metadata), **context})
     text = "\n".join(line.rstrip() for line in text.splitlines())
-    return split_sections(_BLANK_LINES.sub("\n\n", _BEFORE_END.sub("\n", text)))
+    text = _BEFORE_END.sub("\n", _BLANK_LINES.sub("\n\n", text))
+    return {name: section for name, section in split_sections(text) if name}
 
 
 def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,9 +21,8 @@ from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 _BEGIN, _END = "<!-- hf_xst:begin {} -->", "<!-- hf_xst:end {} -->"
-_SECTION = re.compile(r"<!-- hf_xst:begin (\w+) -->\n.*?<!-- hf_xst:end \1 -->", re.S)
 _MARK = re.compile(r"<!-- hf_xst:(begin|end) (\w+) -->")
-_RECORD = re.compile(r"<!-- hf_xst:generated (\{.*\}) -->\n?")
+_RECORD = re.compile(r"^<!-- hf_xst:generated (\{.*\}) -->\n?", re.M)
 _NOTICE = "<!-- Text between begin and end marks is generated. Text outside them is kept. -->"
 _INDEX, _INDEX_NAME = "model-index", "model_name"
 
@@ -73,16 +72,17 @@ class Card:
                 f"{path}: the line <!-- hf_xst:generated ... --> is damaged ({error}); remove it"
             ) from error
         text = _RECORD.sub("", text)
-        if unpaired := _MARK.search(_SECTION.sub("", text)):
-            kind, name = unpaired.groups()
-            other = (_END if kind == "begin" else _BEGIN).format(name)
-            raise ValueError(f"{path}: {unpaired[0]} is not paired; restore {other}, or remove it")
+        try:
+            split_sections(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
         generated, sections = record.get("metadata", {}), tuple(record.get("sections", ()))
         return cls(metadata, text, generated, sections, record.get("of"))
 
     def edits(self) -> set[str]:
         """Return what people wrote: lines outside the marks, and keys of the metadata that they set."""
-        lines = {line.strip() for line in _SECTION.sub("", self.text).splitlines()}
+        outside = "".join(text for name, text in split_sections(self.text) if not name)
+        lines = {line.strip() for line in outside.splitlines()}
         keys = {f"{key}:" for key in self.merge_metadata({})}  # without what was generated, edits remain
         return (lines | keys) - {"", _NOTICE}
 
@@ -111,20 +111,23 @@ class Card:
         Args:
             sections: the newly generated sections with their marks, in order, by name.
         """
-        text = self.text if self.text.strip() else f"\n{_NOTICE}\n"
-        previous: str | None = None
+        parts = split_sections(self.text if self.text.strip() else f"\n{_NOTICE}\n")
+        names, texts = [name for name, _ in parts], [sections.get(name, text) for name, text in parts]
+        previous: int | None = None
         for name, section in sections.items():
-            if _BEGIN.format(name) in text:
-                text = _replace_section(text, name, section)
+            if name in names:
+                previous = names.index(name)
             elif name in self.sections:
                 continue  # a person removed it
             elif previous is None:
-                text = f"{text.rstrip()}\n\n{section}\n"
+                previous = len(texts)
+                texts[-1:] = [f"{texts[-1].rstrip()}\n\n", section, "\n"]
+                names[-1:] = ["", name, ""]
             else:
-                end = _END.format(previous)
-                text = text.replace(end, f"{end}\n\n{section}", 1)
-            previous = name
-        return text
+                texts[previous + 1 : previous + 1] = ["\n\n", section]
+                names[previous + 1 : previous + 1] = ["", name]
+                previous += 2
+        return "".join(texts)
 
     def record(
         self,
@@ -150,9 +153,26 @@ class Card:
         return f"<!-- hf_xst:generated {json.dumps(content)} -->\n"
 
 
-def split_sections(text: str) -> dict[str, str]:
-    """Return the sections of a rendered card with their marks, by name."""
-    return {section[1]: section[0] for section in _SECTION.finditer(text)}
+def split_sections(text: str) -> list[tuple[str, str]]:
+    """Split a card into sections with their marks, by name, and the text before, between and after, named "".
+
+    Raises:
+        ValueError: a mark is not paired.
+    """
+    parts, start, opened = [], 0, None
+    for mark in _MARK.finditer(text):
+        kind, name = mark.groups()
+        if opened is None and kind == "begin":
+            parts.append(("", text[start : mark.start()]))
+            start, opened = mark.start(), mark
+        elif opened is None:
+            raise ValueError(f"{mark[0]} is not paired; restore {_BEGIN.format(name)}, or remove it")
+        elif kind == "end" and name == opened[2]:
+            parts.append((name, text[start : mark.end()]))
+            start, opened = mark.end(), None
+    if opened is not None:
+        raise ValueError(f"{opened[0]} is not paired; restore {_END.format(opened[2])}, or remove it")
+    return [*parts, ("", text[start:])]
 
 
 def to_card_data(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,10 +192,6 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if value is not None}
 
 
-def _replace_section(text: str, name: str, section: str) -> str:
-    return _SECTION.sub(lambda old: section if old[1] == name else old[0], text)
-
-
 def _merge_value(old: Any, new: Any, generated: Any) -> Any:
     """Merge the card's value with the newly generated one, given digests of what was generated before."""
     if not isinstance(old, list) or not isinstance(generated, list) or not isinstance(new, list | None):
@@ -190,7 +206,8 @@ def _merge_value(old: Any, new: Any, generated: Any) -> Any:
         if not (_digest(item) in known and _digest(item) not in present)
         and not (isinstance(item, EvalResult) and _subject(item) in corrected)
     ]
-    return [*kept, *(item for item in edited if item not in kept)]
+    digests = set(_digests(kept))
+    return [*kept, *(item for item in edited if _digest(item) not in digests)]
 
 
 def _subject(result: EvalResult) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hf_xst.data import read_conllu
-from hf_xst.data.sentence import BLANK
+from hf_xst.data.sentence import BLANK, head_number
 from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import BLUE, element, picture, standalone, text, text_width
@@ -41,8 +41,9 @@ class Example:
     @property
     def heads(self) -> list[int]:
         """The heads; empty if the sentence has no complete tree."""
-        heads = [str(head) for head in self.columns.get("head", [])]
-        return [int(head) for head in heads] if all(head.isdigit() for head in heads) else []
+        heads = [head_number(head) for head in self.columns.get("head", [])]
+        known = [head for head in heads if head is not None]
+        return known if len(known) == len(heads) else []
 
 
 # A sentence in the invented target language of the demo.

@@ -24,7 +24,7 @@ from hf_xst.console import say
 from hf_xst.data import ConlluError, ConlluSentence, read_conllu
 from hf_xst.data.labels import OUTSIDE, bio_alphabet, span_type, to_bio
 from hf_xst.data.pairing import words_mismatch
-from hf_xst.data.sentence import BLANK, COLUMNS, misc_attribute
+from hf_xst.data.sentence import BLANK, COLUMNS, head_number, misc_attribute
 from hf_xst.files import sha256_of
 from hf_xst.models.columns import Row
 from hf_xst.sources.base import OtherParser, OtherTagger
@@ -226,16 +226,17 @@ def _trees(sentence: ConlluSentence) -> list[Claim]:
         if head == BLANK:
             claims.append(Claim(None))
             continue
-        if not head.isdecimal() or int(head) > last or int(head) == index + 1:
-            raise _error(sentence, index, f"has head {head!r}, expected 0 or another word up to {last}")
+        number = head_number(head)
+        if number is None or number > last or number == index + 1:
+            raise _error(sentence, index, f"has head {head!r:.60}, expected 0 or another word up to {last}")
         label = relation.partition(":")[0]
         arc, of_head, of_label = (_probability(sentence, index, key) for key in keys)
         if label == BLANK:
-            claims.append(Claim(None, int(head), of_head))
+            claims.append(Claim(None, number, of_head))
             continue
         if arc is None and of_head is not None and of_label is not None:
             arc = of_head * of_label
-        claims.append(Claim("root" if label == "ROOT" else label, int(head), arc))
+        claims.append(Claim("root" if label == "ROOT" else label, number, arc))
     return claims
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hf_xst.data import UPOS_TAGS, ConlluSentence, iterate_unlabelled
 from hf_xst.data.segmentation import segment
+from hf_xst.data.sentence import head_number
 from hf_xst.drawing import ChartView, Drawing
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import is_right_to_left
@@ -172,7 +173,7 @@ def gold_of(sentence: ConlluSentence, columns: tuple[str, ...]) -> dict[str, lis
     gold = {column: sentence.column(column) for column in columns}
     if any(BLANK in values for values in gold.values()):
         return None
-    if not all(head.isdecimal() for head in gold.get("head", [])):
+    if None in map(head_number, gold.get("head", [])):
         return None
     if "deprel" in gold:
         gold["deprel"] = [label.partition(":")[0] for label in gold["deprel"]]
