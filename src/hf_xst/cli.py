@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import inspect
 import io
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +19,33 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import datasets
+import datasets.config
+import huggingface_hub.constants
 import huggingface_hub.utils
 import torch.distributed
 import transformers.utils.logging
 import yaml
 
 from hf_xst.console import console
+from hf_xst.files import name_in_errors
 
 if TYPE_CHECKING:
     from hf_xst_cli import Command
 
 Options = TypeVar("Options")
+_MAX_MESSAGE = 2000
+_EXPECTED = (ValueError, OSError, ImportError, RuntimeError)  # with a message that says what to do
+_NO_MEMORY = re.compile("out of memory|allocate memory")
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT)
+_REMEDIES = {
+    errno.ENOSPC: "free disk space",
+    errno.EDQUOT: "free disk space",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EACCES: "check the permissions",
+    errno.EROFS: "choose a folder that can be written",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "remove the link that leads to itself",
+}
 
 
 def run(name: str, command: Command, words: Sequence[str]) -> int:
@@ -41,22 +58,60 @@ def run(name: str, command: Command, words: Sequence[str]) -> int:
         module = vars(import_module(f"hf_xst.commands.{identifier}"))
         kind = module[f"{name.title().replace('-', '')}Arguments"]
         module[identifier](parse(kind, f"hf-xst {name}", command.help, words, command.positional))
+        with name_in_errors("<stdout>"):
+            sys.stdout.flush()
     except KeyboardInterrupt:
         hint = "; run the same command again to resume" if command.resumes else ""
         sys.stderr.write(f"\nstopped{hint}\n")
         return 130
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ValueError, OSError, ImportError, RuntimeError, MemoryError) as error:
+    except Exception as error:
         if os.environ.get("HF_XST_TRACEBACK"):
             traceback.print_exc()
-        sys.stderr.write(f"hf-xst {name}: {str(error) or type(error).__name__}\n")
+        sys.stderr.write(f"hf-xst {name}: {explain(error)}\n")
         return 1
     finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # reported above; otherwise Python would report it again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if torch.distributed.is_initialized():  # otherwise one process in four aborts at exit
             torch.distributed.destroy_process_group()
     return 0
+
+
+def explain(error: Exception) -> str:
+    """Return one line of limited length that says what is wrong, where, and what to do if that is known."""
+    if isinstance(error, OSError) and error.errno is not None and error.strerror is not None:
+        remedy = _cache_remedy(error) or _REMEDIES.get(error.errno)
+        message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        message += "" if remedy is None else f"; {remedy}"
+    elif isinstance(error, MemoryError | RuntimeError) and _NO_MEMORY.search(str(error) or "out of memory"):
+        message = f"out of memory; lower the batch size or the longest length of sentences ({error})"
+    elif isinstance(error, RecursionError):
+        message = f"an input is nested too deeply ({error})"
+    elif isinstance(error, _EXPECTED) and str(error):
+        message = str(error)
+    else:
+        message = f"unexpected {type(error).__name__}: {error}; is an input damaged, or of another version? "
+        message += "HF_XST_TRACEBACK=1 shows where it was raised"
+    line = " ".join(message.split())
+    half = _MAX_MESSAGE // 2
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:half]} ... {line[-half:]}"
+
+
+def _cache_remedy(error: OSError) -> str | None:
+    """Name the variable that moves the cache in which a file cannot be written."""
+    caches = {
+        "HF_DATASETS_CACHE": datasets.config.HF_DATASETS_CACHE,
+        "HF_HUB_CACHE": huggingface_hub.constants.HF_HUB_CACHE,
+        "HF_HOME": huggingface_hub.constants.HF_HOME,
+    }
+    for variable, folder in caches.items():
+        if error.errno in _NOT_WRITABLE and Path(str(error.filename)).is_relative_to(folder):
+            return f"set {variable} to a folder that can be written and has space"
+    return None
 
 
 def _quiet_libraries() -> None:
@@ -91,8 +146,8 @@ def parse(
             flags[:1] = _read_yaml(Path(flags[0]), options)
         elif positional and flags and (flags[0] == "-" or not flags[0].startswith("-")):
             flags.insert(0, f"--{positional.replace('_', '-')}")
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        parser.error(str(error))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        parser.error(explain(error))
     namespace, rest = parser.parse_known_args(flags)
     if rest:
         hint = "; a YAML file must come first" if rest[0].endswith((".yaml", ".yml")) else ""
@@ -173,7 +228,8 @@ def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
 
     Scalars keep their text, so that `no` and `1.10` can be language codes and revisions.
     """
-    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    with path.open("rb") as stream:  # not its text, so that errors name the file
+        root = yaml.compose(stream, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise ValueError(f"{path}: expected a mapping of option names to values")
     words: dict[str, list[str]] = {}

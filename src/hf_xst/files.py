@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -19,6 +20,17 @@ FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers 
 
 
 @contextmanager
+def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name a file in errors of the block about a full disk, which Python raises without a name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder and rename it to `path` on success.
 
@@ -31,7 +43,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        yield temporary
+        with name_in_errors(target):
+            yield temporary
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

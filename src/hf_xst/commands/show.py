@@ -18,6 +18,7 @@ from hf_xst.data.sentence import BLANK, head_number
 from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
+from hf_xst.drawing.text import check_columns
 from hf_xst.drawing.views import ChartView
 from hf_xst.files import protect_inputs, write_text
 from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
@@ -208,6 +209,7 @@ def row_view(row: Mapping[str, Any], info: ChartInfo, gold: ConlluSentence | Non
     Raises:
         ValueError: if charts of this kind cannot be drawn.
     """
+    check_columns(row["words"])
     space = _space(info.model_type, len(row["offsets"]) - 1, len(info.names))
     kept = to_mask(from_ragged([row]), space.valid)
     for best in row["source_best"]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from hf_xst.drawing.markup import display_width, has_right_to_left, is_right_to_left, printable
 
+MAX_DRAWN = 1000
+"""Most words of a drawing, whose size grows with their square."""
 _STEP = 3  # characters from one bracket to the next: the bracket itself, a line, an arrowhead
 _MIRROR = str.maketrans("┌├└►", "┐┤┘◄")
 _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
@@ -64,7 +66,9 @@ def isolated(text: str) -> str:
 
 
 def check_columns(words: Sequence[str], **columns: Sequence[object] | None) -> None:
-    """Raise ValueError unless every column has one value per word."""
+    """Raise ValueError unless every column has one value per word, and the words can be drawn."""
+    if len(words) > MAX_DRAWN:
+        raise ValueError(f"found {len(words):,} words; a drawing shows at most {MAX_DRAWN:,}")
     for name, column in columns.items():
         if column is not None and len(column) != len(words):
             raise ValueError(f"{len(column)} {name} for {len(words)} words; give one for each word.")

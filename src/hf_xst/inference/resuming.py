@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hf_xst.files import write_text
+from hf_xst.files import name_in_errors, write_text
 
 _GZIP = ".gz"
 # A fifth of the time of level 9, for files that are a few percent larger.
@@ -119,8 +119,9 @@ class ResumableFile:
     def _write(self, data: bytes) -> None:
         zipped = self.path.name.endswith(_GZIP)
         rest = memoryview(gzip.compress(data, _GZIP_LEVEL, mtime=0) if zipped else data)
-        while rest:
-            rest = rest[self._stream.write(rest) :]
+        with name_in_errors(self.partial):
+            while rest:
+                rest = rest[self._stream.write(rest) :]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

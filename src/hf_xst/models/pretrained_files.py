@@ -12,7 +12,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
-from transformers.utils import logging
+from transformers.utils import SAFE_WEIGHTS_NAME, logging
 
 
 def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrainedModel:
@@ -24,20 +24,29 @@ def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrained
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
-        ValueError: the encoder has fewer layers, or its files lack some of its weights.
+        ValueError: the encoder has fewer layers, its files lack some of its weights, or it has pickled ones.
     """
     config = AutoConfig.from_pretrained(name, **hub)
     if layers is not None:
         _cut_layers(config, layers, name)
     with _quiet_transformers():  # it would report the removed layers as unexpected
-        model, report = bare_encoder(
-            AutoModel.from_pretrained,
-            name,
-            config=config,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **({"use_safetensors": True} | hub),
-        )
+        try:
+            model, report = bare_encoder(
+                AutoModel.from_pretrained,
+                name,
+                config=config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **({"use_safetensors": True} | hub),
+            )
+        except OSError as error:
+            if SAFE_WEIGHTS_NAME not in str(error):
+                raise
+            raise ValueError(
+                f"the encoder {name} has no {SAFE_WEIGHTS_NAME}; pickled weights are refused: they can run any "
+                "program. Choose a revision with it, or convert the encoder on a machine without "
+                f"secrets: AutoModel.from_pretrained({name!r}).save_pretrained(FOLDER)"
+            ) from error
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise ValueError(

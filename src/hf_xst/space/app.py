@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from html import escape
+from threading import Condition
 from typing import Any
 
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.drawing.markup import is_right_to_left
 from hf_xst.extras import import_optional
-from hf_xst.space.backend import TITLES, Backend, typed_sentence, uploaded_sentences
+from hf_xst.space.backend import MAX_TEXT, MAX_UPLOAD, TITLES, Backend, typed_sentence, uploaded_sentences
 
 TITLE = "Structures from other people's models"
 ABOUT = (
@@ -26,6 +27,8 @@ CSS = """
 .download { text-decoration: underline }
 """
 SIGMAS = (0.05, 1.0)
+FILES_AGE = 3600  # seconds until uploaded files are deleted
+MAX_QUEUE, MAX_SESSIONS, VISITORS_AT_ONCE = 100, 1000, 8
 Outputs = list[Any]
 
 
@@ -39,10 +42,11 @@ def build(backend: Backend, examples: Sequence[ConlluSentence]) -> Any:
     if not examples:
         raise ValueError("no example sentences; at least one is required")
     gradio = import_optional("gradio", "demo")
-    with gradio.Blocks(title=TITLE, analytics_enabled=False) as blocks:
+    cache = (FILES_AGE, FILES_AGE)
+    with gradio.Blocks(title=TITLE, analytics_enabled=False, delete_cache=cache) as blocks:
         gradio.Markdown(f"# {TITLE}\n{ABOUT}")
         _Page(gradio, backend, examples).connect(blocks)
-    return blocks
+    return blocks.queue(max_size=MAX_QUEUE)
 
 
 def launch(blocks: Any, **settings: Any) -> Any:
@@ -52,7 +56,34 @@ def launch(blocks: Any, **settings: Any) -> Any:
     mono = [gradio.themes.Font(name) for name in ("ui-monospace", "monospace")]
     theme = gradio.themes.Base(font=fonts, font_mono=mono)
     defaults = {"share": False, "footer_links": ["gradio", "settings"]}
+    defaults |= {"max_file_size": MAX_UPLOAD, "state_session_capacity": MAX_SESSIONS}
     return blocks.launch(theme=theme, css=CSS, **(defaults | settings))
+
+
+class Turn:
+    """Lets one request of a visitor run, and the newest of the others wait; gradio has one queue for all."""
+
+    def __init__(self) -> None:
+        self._changed, self._running, self._newest = Condition(), False, object()
+
+    def __deepcopy__(self, memo: Any) -> Turn:
+        return Turn()  # gradio copies the value of a state for each visitor
+
+    def run(self, function: Callable[[], Any], superseded: Any) -> Any:
+        """Call a function after the running one; return `superseded` at once if a newer request arrives."""
+        with self._changed:
+            ticket = self._newest = object()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._running or self._newest is not ticket)
+            if self._newest is not ticket:
+                return superseded
+            self._running = True
+        try:
+            return function()
+        finally:
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
 
 
 class _Page:
@@ -63,6 +94,7 @@ class _Page:
         raws = [sentence.raw for sentence in examples]
         self.known = gradio.State(raws)
         self.current = gradio.State(raws[0])
+        self.turns = [gradio.State(Turn()), gradio.State(Turn())]  # for the marginals, for the results
         with gradio.Row():
             with gradio.Column(scale=3):
                 self._add_sentence_inputs(examples)
@@ -94,6 +126,7 @@ class _Page:
             " ".join(words),
             label="Or your own: plain text, or word/TAG word/TAG",
             rtl=is_right_to_left(words),
+            max_length=MAX_TEXT,
             elem_id="sentence",
         )
         with gradio.Row():
@@ -112,29 +145,38 @@ class _Page:
     def connect(self, blocks: Any) -> None:
         """Connect the components to their handlers."""
         gradio, private = self._gradio, {"api_visibility": "private"}
-        settings = [self.task, self.current, self.sources, self.sigma, *self.weights]
         results = [self.pool, self.chart, self.best, self.download]
-        # One at a time and in order, so that a slow result does not replace a newer one.
-        in_turn = private | {"concurrency_id": "results", "concurrency_limit": 1}
-        outputs = [self.marginals, *results]
-        everything = in_turn | {"fn": self._show_all, "inputs": settings, "outputs": outputs}
-        blocks.load(**everything)
+        selection = [self.task, self.current, self.sources]
+        in_turn = private | {"concurrency_id": "results", "concurrency_limit": VISITORS_AT_ONCE}
+        marginals = in_turn | {
+            "fn": self._show_marginals,
+            "inputs": [self.turns[0], *selection],
+            "outputs": [self.marginals],
+        }
+        pooled = in_turn | {
+            "fn": self._show_results,
+            "inputs": [self.turns[1], *selection, self.sigma, *self.weights],
+            "outputs": results,
+        }
         selected = [self.current, self.text]
-        self.choice.input(self._choose, [self.choice, self.known], selected, **private).success(**everything)
+        chosen = self.choice.input(self._choose, [self.choice, self.known], selected, **private)
         typed = {"fn": self._type, "inputs": [self.text, self.current], "outputs": [self.choice, *selected]}
-        gradio.on([self.read.click, self.text.submit], **typed, **private).success(**everything)
-        uploaded = [self.known, self.choice, *selected]
-        self.upload.upload(self._upload, [self.upload], uploaded, **private).success(**everything)
-        self.task.input(self._change_task, [self.task], [self.sources], **private).success(**everything)
-        self.sources.input(**everything)
-        on_move = in_turn | {"fn": self._show_results, "inputs": settings, "outputs": results}
+        read = gradio.on([self.read.click, self.text.submit], **typed, **private)
+        uploaded = self.upload.upload(
+            self._upload, [self.upload], [self.known, self.choice, *selected], **private
+        )
+        task = self.task.input(self._change_task, [self.task], [self.sources], **private)
+        for change in (chosen, read, uploaded, task):
+            change.success(**marginals).success(**pooled)
+        blocks.load(**marginals).success(**pooled)
+        self.sources.input(**marginals).success(**pooled)
         sliders = [self.sigma, *self.weights]
         # Values may be skipped while a slider moves, but not the one where it is released.
         for events, mode in (
             ([slider.change for slider in sliders], "always_last"),
             ([slider.release for slider in sliders], "multiple"),
         ):
-            gradio.on(events, **on_move, show_progress="hidden", trigger_mode=mode)
+            gradio.on(events, **pooled, show_progress="hidden", trigger_mode=mode)
 
     def _choose(self, number: int, known: list[str]) -> Outputs:
         return self._selected(_sentence(known[number]))
@@ -159,16 +201,18 @@ class _Page:
         names = self._backend.tasks[task].sources
         return self._gradio.CheckboxGroup(names, value=names)
 
-    def _show_all(self, task: str, raw: str, sources: list[str], *settings: float) -> Outputs:
-        marginals = self._call(self._backend.marginals, task, _sentence(raw), sources)
-        return [marginals, *self._show_results(task, raw, sources, *settings)]
+    def _show_marginals(self, turn: Turn, task: str, raw: str, sources: list[str]) -> Any:
+        arguments = task, _sentence(raw), sources
+        return turn.run(lambda: self._call(self._backend.marginals, *arguments), self._gradio.skip())
 
-    def _show_results(self, task: str, raw: str, sources: list[str], *settings: float) -> Outputs:
+    def _show_results(self, turn: Turn, task: str, raw: str, sources: list[str], *settings: float) -> Any:
         sigma, *weights = settings
         by_name = dict(zip(self._backend.sources, weights, strict=True))
         # A partly typed number may be out of range.
         mass = min(max(sigma, SIGMAS[0]), SIGMAS[1])
-        return list(self._call(self._backend.answer, task, _sentence(raw), sources, by_name, mass))
+        arguments = task, _sentence(raw), sources, by_name, mass
+        skipped = [self._gradio.skip()] * 4
+        return turn.run(lambda: list(self._call(self._backend.answer, *arguments)), skipped)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function and show its ValueErrors to the visitor."""

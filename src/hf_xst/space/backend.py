@@ -23,6 +23,8 @@ from hf_xst.space.steps import SentenceDistributions, Steps, TaskModels, run_ste
 
 TITLES = {"parser": "Dependency tree", "tagger": "Tags"}
 MOST_UPLOADED = 200
+MAX_TEXT, MAX_UPLOAD = 2000, 1_000_000
+"""Most characters of a typed text, and most bytes of an uploaded file, also when it is unzipped."""
 BLANK = "_"
 _TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z]+)")
 
@@ -138,8 +140,10 @@ def typed_sentence(text: str) -> ConlluSentence:
     """Read a typed sentence: running text, or words that all end in `/TAG`.
 
     Raises:
-        ValueError: There is no word.
+        ValueError: There is no word, or the text is too long.
     """
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"the text has {len(text):,} characters; expected at most {MAX_TEXT:,}")
     tokens = text.split()
     if not tokens:
         raise ValueError("type at least one word")
@@ -155,9 +159,15 @@ def uploaded_sentences(path: str) -> list[ConlluSentence]:
     """Read the first sentences of a CoNLL-U, tokenised (.txt) or JSON lines file.
 
     Raises:
-        ValueError: The file cannot be read, or is empty.
+        ValueError: The file cannot be read, is empty, or its first sentences are too large.
     """
-    sentences = list(islice(iterate_unlabelled(path), MOST_UPLOADED))
+    sentences: list[ConlluSentence] = []
+    size = 0
+    for sentence in islice(iterate_unlabelled(path), MOST_UPLOADED):
+        sentences.append(sentence)
+        size += len(sentence.raw)
+        if size > MAX_UPLOAD:
+            raise ValueError(f"{Path(path).name} holds more than {MAX_UPLOAD:,} characters; upload a part")
     if not sentences:
         raise ValueError(f"{Path(path).name} contains no sentences")
     return sentences

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -107,6 +108,7 @@ class TaskModels:
         self.names = self.pool.names
         self.sources = list(models)
         self.columns = self.pool.kind.columns
+        self._lock = Lock()  # spaCy and third parties do not promise to run in several threads
         self._cached = lru_cache(maxsize=CACHED_SENTENCES)(self._run)
 
     @property
@@ -137,7 +139,7 @@ class TaskModels:
         row = {name: list(values) for name, values in columns}
         for each in self.pool.sources:
             check_tags(each.source, [row.get("upos")], each.name)
-        with torch.no_grad():
+        with self._lock, torch.no_grad():
             distributions = SourceDistributions(self.pool.distributions([row]))
         return SentenceDistributions(row, tuple(self.sources), distributions, tuple(self.names))
 
