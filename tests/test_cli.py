@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shlex
 import subprocess
@@ -257,8 +258,26 @@ def run_raising(monkeypatch):
         (FileNotFoundError(2, "No such file", "x.conllu"), False, 1, "x.conllu"),
         (ImportError("install gradio"), False, 1, "hf-xst example: install gradio\n"),
         (RuntimeError("2 jobs failed"), True, 1, "hf-xst example: 2 jobs failed\n"),
-        (MemoryError(), False, 1, "hf-xst example: MemoryError\n"),
-        (RecursionError("too deep"), False, 1, "hf-xst example: too deep\n"),
+        (
+            MemoryError(),
+            False,
+            1,
+            "hf-xst example: out of memory; lower the batch size or the longest length of sentences\n",
+        ),
+        (
+            RuntimeError("CUDA out of memory.\nTried 2 GiB"),
+            False,
+            1,
+            "sentences; CUDA out of memory. Tried 2 GiB\n",
+        ),
+        (RuntimeError(), False, 1, "hf-xst example: unexpected RuntimeError: "),
+        (RecursionError("too deep"), False, 1, "hf-xst example: an input is nested too deeply (too deep)\n"),
+        (KeyError("names"), False, 1, "hf-xst example: unexpected KeyError: 'names'; is an input damaged"),
+        (OSError(errno.ENOSPC, "Full", "x"), False, 1, "hf-xst example: x: Full; free disk space\n"),
+        (OSError(errno.EMFILE, "Many"), False, 1, "hf-xst example: Many; raise the limit of open files"),
+        (ValueError("first\n  second"), False, 1, "hf-xst example: first second\n"),
+        (ValueError("a" * 9000 + "do this"), False, 1, "aa ... aa"),
+        (ValueError("a" * 9000 + "do this"), False, 1, "do this\n"),
         (KeyboardInterrupt(), False, 130, "\nstopped\n"),
         (KeyboardInterrupt(), True, 130, "\nstopped; run the same command again to resume\n"),
     ],
@@ -277,11 +296,6 @@ def test_traceback_is_shown_on_request(capsys, monkeypatch, run_raising):
     shown = capsys.readouterr().err
     assert "in example" in shown
     assert shown.endswith("hf-xst example: the reason\n")
-
-
-def test_programming_errors_are_not_hidden(run_raising):
-    with pytest.raises(KeyError):
-        run_raising(KeyError("internal"))
 
 
 def test_only_the_first_process_prints_and_redirected_output_has_no_bars(monkeypatch, run_raising):

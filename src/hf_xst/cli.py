@@ -87,8 +87,12 @@ def explain(error: Exception) -> str:
         remedy = _cache_remedy(error) or _REMEDIES.get(error.errno)
         message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         message += "" if remedy is None else f"; {remedy}"
-    elif isinstance(error, MemoryError | RuntimeError) and _NO_MEMORY.search(str(error) or "out of memory"):
-        message = f"out of memory; lower the batch size or the longest length of sentences ({error})"
+    elif isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))
+    ):
+        message = f"out of memory; lower the batch size or the longest length of sentences; {error}".rstrip(
+            "; "
+        )
     elif isinstance(error, RecursionError):
         message = f"an input is nested too deeply ({error})"
     elif isinstance(error, _EXPECTED) and str(error):
@@ -146,7 +150,7 @@ def parse(
             flags[:1] = _read_yaml(Path(flags[0]), options)
         elif positional and flags and (flags[0] == "-" or not flags[0].startswith("-")):
             flags.insert(0, f"--{positional.replace('_', '-')}")
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         parser.error(explain(error))
     namespace, rest = parser.parse_known_args(flags)
     if rest:
@@ -229,7 +233,10 @@ def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
     Scalars keep their text, so that `no` and `1.10` can be language codes and revisions.
     """
     with path.open("rb") as stream:  # not its text, so that errors name the file
-        root = yaml.compose(stream, Loader=yaml.SafeLoader)
+        try:
+            root = yaml.compose(stream, Loader=yaml.SafeLoader)
+        except RecursionError:
+            raise ValueError(f"{path}: nested too deeply; expected option names and values") from None
     if not isinstance(root, yaml.MappingNode):
         raise ValueError(f"{path}: expected a mapping of option names to values")
     words: dict[str, list[str]] = {}

@@ -124,7 +124,9 @@ def zipped(content):
 )
 def test_archives_and_binary_files_are_named(write, name, pack, kind):
     path = write(name, pack(ROW.encode() * 3))
-    with pytest.raises(InputError, match=rf"{name}: found {kind}, expected text, plain or gzipped; unpack"):
+    with pytest.raises(
+        InputError, match=rf"{name}: found {kind}, expected UTF-8 text, plain or gzipped; unpack"
+    ):
         read_file(path)
 
 
@@ -132,7 +134,7 @@ def test_archives_and_binary_files_are_named(write, name, pack, kind):
     ("content", "message"),
     [
         (b"2 3\na \0\0\x80\x3f\0\0\0@\x01\x02\x03\x04\nb ", r"x\.vec:2: found binary data after the header"),
-        (b"\xba\x16\x4f\x2f\x0c\0\0\0", r"x\.vec: found binary data, expected text"),
+        (b"\xba\x16\x4f\x2f\x0c\0\0\0", r"x\.vec: found binary data, expected UTF-8 text"),
         (b"9" * 5000 + b" 300\na 1 2\n", r"x\.vec:2: found 2 numbers after a header that announces 300"),
         (b"a 1\nb " + b"9" * 5000, r"x\.vec:2: found '9+, expected a finite number"),
     ],

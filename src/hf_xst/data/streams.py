@@ -32,6 +32,8 @@ _OTHER_MAGIC = {
     b"\xfd7zXZ": "xz data",
     b"7z\xbc\xaf": "a 7z archive",
     b"\x28\xb5\x2f\xfd": "zstd data",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
 }
 
 
@@ -68,7 +70,7 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
         for number, line in enumerate(_byte_lines(source), start=1):
             if number == 1 and (kind := _binary_kind(line)):
                 raise error(
-                    f"found {kind}, expected text, plain or gzipped; unpack or convert the file first",
+                    f"found {kind}, expected UTF-8 text, plain or gzipped; unpack or convert the file first",
                     path=source_name(source),
                 )
             check_size(len(line), "a line", error, path=source_name(source), line=number)
@@ -77,7 +79,7 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
         raise error(
             f"the gzip data is damaged or truncated after this line ({problem}); fetch the file again",
             path=source_name(source),
-            line=number,
+            line=number or None,
         ) from problem
 
 

@@ -43,8 +43,8 @@ def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrained
             if SAFE_WEIGHTS_NAME not in str(error):
                 raise
             raise ValueError(
-                f"the encoder {name} has no {SAFE_WEIGHTS_NAME}; pickled weights are refused: they can run any "
-                "program. Choose a revision with it, or convert the encoder on a machine without "
+                f"the encoder {name} has no {SAFE_WEIGHTS_NAME}; pickled weights are refused: they can run "
+                "any program. Choose a revision with it, or convert the encoder on a machine without "
                 f"secrets: AutoModel.from_pretrained({name!r}).save_pretrained(FOLDER)"
             ) from error
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
