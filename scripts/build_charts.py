@@ -1,4 +1,4 @@
-"""Run `hf-xst build-charts` under a launcher, which must start a single process."""
+"""Run `hf-xst build-charts` under `accelerate launch` or `torchrun`."""
 
 import sys
 

@@ -14,7 +14,6 @@ from typing import Literal
 
 import datasets
 import pytest
-import torch.distributed
 import transformers.utils.logging
 import yaml
 
@@ -305,14 +304,6 @@ def test_only_the_first_process_prints_and_redirected_output_has_no_bars(monkeyp
         assert cli.console.quiet is quiet
     assert datasets.are_progress_bars_disabled()
     assert not transformers.utils.logging.is_progress_bar_enabled()
-
-
-def test_process_group_is_destroyed_after_an_error(monkeypatch, run_raising):
-    destroyed = []
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: destroyed.append(True))
-    assert run_raising(ValueError("any")) == 1
-    assert destroyed == [True]
 
 
 @pytest.mark.slow

@@ -15,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from hf_xst.processes import process_count
+
 console = Console(stderr=True)
 
 
@@ -37,7 +39,7 @@ def progress(description: str, total: int | None, unit: str = "sentences") -> It
         task = bar.add_task(description, total=total, rate="")
 
         def advance(steps: int) -> None:
-            bar.advance(task, steps)
+            bar.advance(task, steps * process_count())  # the others are about as fast
             speed = bar.tasks[0].speed
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 

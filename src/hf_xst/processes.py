@@ -7,6 +7,7 @@ process writes files.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,9 +29,10 @@ def shared_work() -> Iterator[None]:
     """Divide the batches of the block among the processes that a launcher has started, if any."""
     global _depth
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.distributed.is_initialized():
-        from accelerate import PartialState  # also used by the Trainer, which finds this one
+        from accelerate import PartialState
 
         PartialState(cpu=not torch.cuda.is_available(), timeout=TIMEOUT)
+        atexit.register(torch.distributed.destroy_process_group)  # or one process in four aborts at exit
     _depth += 1
     try:
         yield
@@ -58,7 +60,8 @@ def share(items: Sequence[Item], run: Callable[[Item], Result]) -> list[Result]:
     if count == 1:
         return own
     parts: list[list[Result]] = [[] for _ in range(count)]
-    torch.distributed.all_gather_object(parts, own)
+    with _lost_process():
+        torch.distributed.all_gather_object(parts, own)
     return [parts[number % count][number // count] for number in range(len(items))]
 
 
@@ -67,11 +70,21 @@ def from_main(make: Callable[[], Result]) -> Result:
     if process_count() == 1:
         return make()
     results = [make() if process_index() == 0 else None]
-    torch.distributed.broadcast_object_list(results)
+    with _lost_process():
+        torch.distributed.broadcast_object_list(results)
     return results[0]  # type: ignore[return-value]
 
 
 def wait_for_all() -> None:
     """Wait until all processes get here, e.g. before one reads what the main one has written."""
     if process_count() > 1:
-        torch.distributed.barrier()
+        with _lost_process():
+            torch.distributed.barrier()
+
+
+@contextmanager
+def _lost_process() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise RuntimeError("another process of this run has ended; see its message, and run again") from error

@@ -48,9 +48,10 @@ def test_a_run_folder_records_configuration_command_and_versions(tmp_path):
     assert [path.name for path in folder.path.iterdir()] == ["run"]
 
 
-def test_only_the_main_process_writes(tmp_path):
+def test_only_the_main_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "process_index", lambda: 1)
     folder = RunFolder(str(tmp_path / "out"), Some("out"))
-    folder.begin(is_main=False)
+    folder.begin()
     folder.write_json("results.json", {})
     assert not folder.path.exists()
 

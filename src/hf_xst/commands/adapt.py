@@ -21,7 +21,7 @@ from hf_xst.commands.options import (
     takes_options,
 )
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
-from hf_xst.commands.runs import CONFIG, RunFolder, check_one_process, check_output
+from hf_xst.commands.runs import CONFIG, RunFolder, check_output
 from hf_xst.commands.sentences import read_sources, read_word_vectors
 from hf_xst.commands.transfer import transfer
 from hf_xst.console import say
@@ -30,6 +30,7 @@ from hf_xst.data.sentence import BLANK
 from hf_xst.files import CHARTS, MODEL, sha256_of
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.modeling import StructuredModel
+from hf_xst.processes import process_index
 from hf_xst.records import from_mapping, read_json
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
@@ -74,7 +75,6 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     Raises:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.
     """
-    check_one_process("adapt")
     check_output(options, MODEL, "report.md")
     folder = RunFolder(options.output, options, prefix=PREFIX)
     report = folder.path / "report.md"
@@ -237,7 +237,7 @@ def _is_built(build: BuildChartsArguments) -> bool:
 
 def _copy_tagger(tagger: Path, target: Path) -> Path:
     """Copy the files of the tagger, without its run, into the folder where `predict` finds it."""
-    if not target.exists():
+    if process_index() == 0 and not target.exists():
         aside = target.with_name(f".{target.name}.part")
         shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(tagger, aside, ignore=shutil.ignore_patterns("run"))

@@ -18,6 +18,7 @@ from hf_xst.commands.options import (
     SourceArguments,
     VectorArguments,
     option,
+    takes_options,
 )
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
@@ -49,11 +50,12 @@ class AnalyseArguments(OutputArguments, SourceArguments, SentenceArguments, Vect
     plots: bool = option("Plot the agreement of the sources against their accuracy.", True)
 
 
+@takes_options(AnalyseArguments)
 def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     """Measure, print tables, and write OUTPUT/analysis.json.
 
     Args:
-        arguments: see the class.
+        arguments: the data class, or its fields as keyword arguments.
 
     Returns:
         The measures of `describe`, with the report of the sentence preparation as `data`.
@@ -79,6 +81,8 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     result = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}
     folder = RunFolder(arguments.output, arguments, prefix="analyse-")
     folder.begin()
+    if not folder.is_main:
+        return result
     write_text(folder.path / RESULT, json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     for table in (chart_table(result), distance_table(result), source_table(result)):
         console.print(table)

@@ -12,7 +12,7 @@ from datasets import Dataset
 from hf_xst.charts.dataset import DATA, ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
-from hf_xst.commands.runs import RunFolder, check_one_process, check_output, package_versions
+from hf_xst.commands.runs import RunFolder, check_output, package_versions
 from hf_xst.commands.sentences import annotate, read_sources, read_word_vectors, unlabelled_rows
 from hf_xst.console import say
 from hf_xst.data import first_rows
@@ -48,7 +48,6 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
-    check_one_process("build-charts")
     check_output(options, CHARTS, DATA)
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
@@ -94,7 +93,8 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         counts=counts,
         versions=package_versions(),
     )
-    info.save(folder.path)
+    if folder.is_main:
+        info.save(folder.path)
     return info
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from hf_xst.commands.options import EvaluateArguments, takes_options
-from hf_xst.commands.runs import RunFolder, check_one_process, check_output, summary
+from hf_xst.commands.runs import RunFolder, check_output, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -46,7 +46,6 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     Raises:
         ValueError: no treebank, or not exactly one of model and predictions is given.
     """
-    check_one_process("evaluate")
     check_output(options, alone=False)
     if options.treebank is None:
         raise ValueError("give --treebank: scores need gold annotation")

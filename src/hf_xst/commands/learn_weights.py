@@ -19,6 +19,7 @@ from hf_xst.commands.options import (
     SourceArguments,
     VectorArguments,
     option,
+    takes_options,
 )
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
@@ -27,6 +28,7 @@ from hf_xst.console import console, progress, say
 from hf_xst.files import RESULTS
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
+from hf_xst.processes import share
 from hf_xst.sources.agreement import write_weights
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
@@ -46,11 +48,12 @@ class LearnWeightsArguments(OutputArguments, SourceArguments, SentenceArguments,
     batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
 
 
+@takes_options(LearnWeightsArguments)
 def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     """Learn weights, and write them by source name to OUTPUT/weights.yaml.
 
     Args:
-        options: see the class.
+        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The content of OUTPUT/run/results.json: `weights` by source; `nll`, nats per word of gold under the
@@ -65,7 +68,8 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     results = {**lesson.learn(), "floor": options.floor, "seed": options.seed, "data": note}
     folder = RunFolder(options.output, options)
     folder.begin()
-    write_weights(folder.path / WEIGHTS_FILE, results["weights"])
+    if folder.is_main:
+        write_weights(folder.path / WEIGHTS_FILE, results["weights"])
     folder.write_json(RESULTS, results)
     _show(results)
     return results
@@ -142,24 +146,22 @@ class Lesson:
         Raises:
             ValueError: there is no gold that the sources know, or at floor 0 a source excludes some.
         """
-        lengths, all_groups, parts = [len(row["words"]) for row in rows], 0, []
+        lengths = [len(row["words"]) for row in rows]
         with progress("reading gold", len(rows)) as advance:
-            for batch in length_batches(lengths, batch_words):
+
+            def read(batch: list[int]) -> tuple[GoldGroups, int]:
                 distributions = SourceDistributions(sources.distributions([rows[index] for index in batch]))
                 space = distributions.sources[0]
                 candidates = sources.gold_candidates([gold[index] for index in batch], space)
-                parts.append(
-                    GoldGroups.of(
-                        distributions.log_marginals,
-                        candidates,
-                        floor,
-                        valid=distributions.valid,
-                        sentences=batch,
-                    )
+                groups = GoldGroups.of(
+                    distributions.log_marginals, candidates, floor, valid=distributions.valid, sentences=batch
                 )
-                all_groups += int(space.group_lengths.sum())
                 advance(len(batch))
-        groups = GoldGroups.joined(parts)
+                return groups, int(space.group_lengths.sum())
+
+            parts = share(list(length_batches(lengths, batch_words)), read)
+        groups = GoldGroups.joined([part for part, _ in parts])
+        all_groups = sum(count for _, count in parts)
         sent_ids = [row["sent_id"] for row in gold]
         groups.check(lambda sentence: sent_ids[sentence])
         return cls(sources.source_names, sent_ids, lengths, groups, all_groups - len(groups))

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.chart import FLOOR, Rule
 from hf_xst.models.running import BATCH_WORDS
+from hf_xst.processes import shared_work, wait_for_all
 from hf_xst.sources.agreement import Measure
 
 Options = TypeVar("Options")
@@ -38,6 +39,8 @@ def required(help_text: str) -> Any:
 def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]], Callable[..., Result]]:
     """Let the function of a command take its options as a data class or as keyword arguments.
 
+    The processes of a launcher share its work, see `hf_xst.processes`.
+
     Args:
         kind: the data class.
     """
@@ -47,7 +50,10 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
         def run(options: Options | None = None, /, **fields: Any) -> Result:
             if options is not None and fields:
                 raise TypeError(f"pass a {kind.__name__} or keyword arguments, not both")
-            return command(kind(**fields) if options is None else options)
+            with shared_work():
+                result = command(kind(**fields) if options is None else options)
+                wait_for_all()  # the main process has written what a next command reads
+                return result
 
         return run
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-from hf_xst.commands.options import PredictArguments
+from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
@@ -26,6 +26,7 @@ from hf_xst.inference.annotation import (
 )
 from hf_xst.inference.outputs import WRITERS, Annotated, Writer
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
+from hf_xst.processes import from_main, process_count, process_index
 from hf_xst.sources.loading import model_digest, ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
@@ -80,18 +81,19 @@ class _Input:
         stream = iter(self)
         for _ in range(counts.sentences):
             next(stream, None)
-        if self.sha256 != counts.input_sha256:
+        if counts.sentences and self.sha256 != counts.input_sha256:
             raise ValueError(
                 f"the first {counts.sentences} sentences of the input differ from those of the interrupted "
                 "run; pass the same input, or remove the partial output to start over"
             )
 
 
+@takes_options(PredictArguments)
 def predict(arguments: PredictArguments) -> None:
     """Write the sentences of the input with the columns that the model predicts, otherwise unchanged.
 
     Args:
-        arguments: see the class.
+        arguments: the data class, or its fields as keyword arguments.
 
     Raises:
         ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
@@ -116,7 +118,12 @@ def predict(arguments: PredictArguments) -> None:
     tagger = choose_tagger(arguments.tagger, model, arguments.model)
     annotator = Annotator([*([] if tagger is None else [load_tagger(tagger, vectors)]), model], settings)
     write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))
-    if to_stream:
+    if STREAM in arguments.input and process_count() > 1:
+        raise ValueError("several processes cannot share stdin: pass --input a file")
+    if process_index():  # only the main process writes
+        counts = _help_main(annotator, sentences)
+    elif to_stream:
+        from_main(Counts)
         with _open_stream(arguments.output) as stream:
             counts = _write_to_stream(annotator, sentences, write, stream)
     else:
@@ -165,6 +172,15 @@ def _blocks(
         yield block
 
 
+def _help_main(annotator: Annotator, sentences: _Input) -> Counts:
+    """Annotate this process's share of the sentences, after those of an interrupted run."""
+    counts = from_main(Counts)
+    sentences.skip(counts)
+    for block in _blocks(annotator, sentences, lambda steps: None):
+        counts.add(block)
+    return counts
+
+
 def _write_to_stream(annotator: Annotator, sentences: _Input, write: Writer, stream: IO[bytes]) -> Counts:
     counts, before = Counts(), None
     with progress("predicting", None) as advance:
@@ -177,7 +193,7 @@ def _write_to_stream(annotator: Annotator, sentences: _Input, write: Writer, str
 
 
 def _write_to_file(annotator: Annotator, sentences: _Input, write: Writer, file: ResumableFile) -> Counts:
-    counts = Counts(**file.progress)
+    counts = from_main(lambda: Counts(**file.progress))
     done, begin = counts.words, time.perf_counter()
     if counts.sentences:
         sentences.skip(counts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import yaml
 
 from hf_xst.console import say
 from hf_xst.files import CHARTS, MODEL, RESULTS, protect_inputs, write_text
+from hf_xst.processes import process_index
 from hf_xst.records import read_json
 from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
@@ -50,17 +50,6 @@ def check_output(options: HasOutput, *files: str, alone: bool = True) -> None:
     protect_inputs(options, *(path / name for name in files))
 
 
-def check_one_process(command: str) -> None:
-    """Reject a launch with several processes, which would all do the same work and write the same files.
-
-    Raises:
-        ValueError: a launcher started several processes.
-    """
-    started = int(os.environ.get("WORLD_SIZE", "1"))
-    if started > 1:
-        raise ValueError(f"{started} processes were started; {command} runs in one")
-
-
 class RunFolder:
     """OUTPUT and OUTPUT/run, which is never published.
 
@@ -78,14 +67,13 @@ class RunFolder:
     def __init__(self, output: str, options: Any, *, prefix: str = "") -> None:
         self.path = Path(output)
         self.run = self.path / "run"
-        self.is_main = True
+        self.is_main = process_index() == 0
         self._prefix = prefix
         self._config = asdict(options)
 
-    def begin(self, *, is_main: bool = True) -> None:
+    def begin(self) -> None:
         """Create the folder and write configuration, command and versions; only the main process writes."""
-        self.is_main = is_main
-        if is_main:
+        if self.is_main:
             self.run.mkdir(parents=True, exist_ok=True)
             self._write(CONFIG, yaml.safe_dump(self._config, sort_keys=True, allow_unicode=True))
             self._write("command.txt", shlex.join(sys.argv) + "\n")

@@ -26,6 +26,7 @@ from hf_xst.data.sentence import BLANK
 from hf_xst.inference.annotation import NO_TAGGER
 from hf_xst.inference.annotation import load_tagger as load_tagger
 from hf_xst.models.running import WINDOW, predict_rows
+from hf_xst.processes import process_count, process_index
 from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
 from hf_xst.sources.pool import AnySource
 from hf_xst.training.trainer import GOLD
@@ -198,6 +199,8 @@ def annotate(
     assert annotator is not None
     model = load_tagger(annotator, vectors)
     about = [model_digest(model), content_hash(dataset), keep_gold, dataset.column_names]
+    if process_count() > 1:  # each process annotates its share, and stores the whole
+        about.append(process_index())
     identity = json.dumps(about)
     kept = {GOLD + column: dataset.features[column] for column in model.columns if keep_gold}
 
@@ -213,5 +216,6 @@ def annotate(
         batch_size=WINDOW,
         features=type(dataset.features)({**dataset.features, **kept}),
         new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:32],
+        load_from_cache_file=process_count() == 1,
         desc="annotating",
     )

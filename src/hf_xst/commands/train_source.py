@@ -77,7 +77,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     check_text({"the initial model": model}, train)
     settings = _settings(options, folder, f"eval_{model.main_metric}")
     warn_if_alone(settings.world_size)
-    folder.begin(is_main=settings.process_index == 0)
+    folder.begin()
     states = cached_embeddings(model, options, [train, dev])
     stop = EarlyStoppingCallback(options.patience)
     trainer = SupervisedTrainer(model, settings, train, dev, states, callbacks=[stop])

@@ -80,7 +80,7 @@ def transfer(options: TransferArguments) -> TransferResults:
         embeddings=cached_embeddings(model, options, [charts, dev]),
         use=plan.use,
     )
-    folder.begin(is_main=settings.process_index == 0)
+    folder.begin()
     train_and_save(trainer, folder)
     results = _results(trainer, options, plan, info, len(charts))
     if dev is not None:

@@ -57,13 +57,14 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     folder = RunFolder(options.output, options)
     folder.begin()
     output = folder.path / PREDICTIONS
-    write_conllu(
-        (
-            ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).with_annotation(columns)
-            for row, columns in zip(rows, predictions, strict=True)
-        ),
-        output,
-    )
+    if folder.is_main:
+        write_conllu(
+            (
+                ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).with_annotation(columns)
+                for row, columns in zip(rows, predictions, strict=True)
+            ),
+            output,
+        )
     if options.text is not None:
         say(f"predictions are in {output}")
         return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from hf_xst.console import progress
 from hf_xst.data.layout import content_hash, rows_to_dataset
 from hf_xst.files import atomic_path, write_text
 from hf_xst.models.modeling import Row
-from hf_xst.models.running import in_batches
+from hf_xst.models.running import run_batches
+from hf_xst.processes import from_main
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
@@ -97,26 +99,35 @@ def build_shards(
     """
     shards = max(1, -(-len(rows) // shard_size))
     content = {**identity, "shard_size": shard_size, "text": content_hash(rows)}
-    state = _state(output / STATE_FILE, json.loads(json.dumps(content)))
+    begun = json.loads(json.dumps(content))
+    state = from_main(lambda: _state(output / STATE_FILE, begun))
+    complete = from_main(lambda: [name for name in state["shards"] if (output / "data" / name).exists()])
     features = chart_features(rows.features)
     make.take_counts()
     with progress("making charts", len(rows)) as advance:
 
-        def run(batch: list[Row]) -> list[dict[str, Any]]:
+        def run(batch: list[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
             made = make(batch)
             advance(len(batch))
-            return made
+            return made, make.take_counts()
 
         for shard in range(shards):
             name = f"train-{shard:05d}-of-{shards:05d}.parquet"
             indices = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
-            if name in state["shards"] and (output / "data" / name).exists():
+            if name in complete:
                 advance(len(indices))
                 continue
-            charts = list(in_batches((rows[index] for index in indices), run, batch_words))
+            charts: dict[int, dict[str, Any]] = {}
+            counts = ChartCounts()
+            stream = (rows[index] for index in indices)
+            windows = run_batches(stream, run, batch_words, window=shard_size)
+            for batch, (made, counted) in chain.from_iterable(windows):
+                charts.update(zip(batch, made, strict=True))
+                counts += counted
             with atomic_path(output / "data" / name) as aside:
-                rows_to_dataset(charts, features).to_parquet(str(aside))
-            state["shards"][name] = asdict(make.take_counts())
+                ordered = [charts[index] for index in range(len(indices))]
+                rows_to_dataset(ordered, features).to_parquet(str(aside))
+            state["shards"][name] = asdict(counts)
             write_text(output / STATE_FILE, json.dumps(state))
     return sum((ChartCounts(**counts) for counts in state["shards"].values()), ChartCounts())
 

@@ -1,0 +1,124 @@
+"""Two processes that share the work of a command write what one process writes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file
+
+from helpers import shared_commands
+from helpers.small_models import gold, model_of
+from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.processes import from_main, process_count, process_index, share, shared_work, wait_for_all
+
+LENGTHS = (3, 5, 1, 4, 2, 6, 3, 2, 5, 4, 3)
+LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The outputs of all commands in one process, and in two."""
+    world = tmp_path_factory.mktemp("world")
+    for seed in (1, 2):
+        for kind in ("tagger", "parser"):
+            model_of(kind, seed).save_pretrained(world / f"{kind}{seed}")
+    for name, seed in (("text", 5), ("gold", 6)):
+        sentences = [
+            ConlluSentence.from_words(
+                row["words"],
+                sent_id=row["sent_id"],
+                columns={column: row[column] for column in ("upos", "head", "deprel")},
+            )
+            for row in gold(LENGTHS, seed)
+        ]
+        write_conllu(sentences, world / f"{name}.conllu")
+    one, two = world / "one", world / "two"
+    shared_commands.run_all(world, one)
+    done = subprocess.run(
+        [*LAUNCHER, str(Path(shared_commands.__file__)), str(world), str(two)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return one, two
+
+
+def test_charts_are_equal_to_the_byte(outputs):
+    for folder in ("build-charts", "adapt/run/tagger/charts", "adapt/run/parser/charts"):
+        one, two = (output / folder for output in outputs)
+        (shard,) = [path.name for path in (one / "data").iterdir()]
+        assert pq.read_table(one / "data" / shard).equals(pq.read_table(two / "data" / shard))
+        records = [json.loads((path / "provenance.json").read_text()) for path in (one, two)]
+        assert records[0] == records[1]
+
+
+@pytest.mark.parametrize("name", ["vote/predictions.conllu", "predicted.conllu.gz"])
+def test_predictions_are_equal_to_the_byte(outputs, name):
+    one, two = ((output / name).read_bytes() for output in outputs)
+    assert one == two
+    text = gzip.decompress(one).decode() if name.endswith(".gz") else one.decode()
+    assert text.count("# sent_id") == len(LENGTHS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vote/run/scores.json",
+        "evaluate/run/scores.json",
+        "analyse/analysis.json",
+        "learn-weights/weights.yaml",
+    ],
+)
+def test_scores_and_weights_are_equal_to_the_last_digit(outputs, name):
+    one, two = ((output / name).read_text() for output in outputs)
+    assert one == two
+
+
+def test_adapted_models_are_nearly_equal(outputs):
+    for model in ("adapt", "adapt/tagger"):
+        one, two = (load_file(output / model / "model.safetensors") for output in outputs)
+        assert one.keys() == two.keys()
+    assert (outputs[1] / "adapt" / "report.md").exists()
+
+
+def test_one_process_does_all_the_work():
+    with shared_work():
+        assert (process_count(), process_index()) == (1, 0)
+        assert share([1, 2, 3], lambda item: item + 1) == [2, 3, 4]
+        assert from_main(lambda: "x") == "x"
+        wait_for_all()
+
+
+LOST = """
+import os, sys
+from hf_xst.processes import process_index, share, shared_work
+with shared_work():
+    share([1, 2], str)
+    if process_index():
+        os.kill(os.getpid(), 9)
+    share([1, 2], str)
+"""
+
+
+@pytest.mark.slow
+def test_a_lost_process_ends_the_others(tmp_path):
+    script = tmp_path / "lost.py"
+    script.write_text(LOST)
+    begin = time.monotonic()
+    done = subprocess.run(
+        [*LAUNCHER, str(script)], env=ENVIRONMENT, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode != 0
+    assert time.monotonic() - begin < 60

@@ -1,0 +1,54 @@
+"""Run every command that several processes share; `torchrun` starts this file, tests call `run_all`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import hf_xst_cli
+
+LOOP = ["--max-steps", "2", "--batch-size", "4", "--learning-rate", "0.001"]
+
+
+def run_all(world: Path, output: Path) -> None:
+    """Run the commands over the models and sentences in `world`.
+
+    Raises:
+        RuntimeError: a command fails.
+    """
+    parsers = ["--sources", f"one={world}/parser1", f"two={world}/parser2"]
+    gold, small = ["--treebank", f"test={world}/gold.conllu", "--split", "test"], ["--batch-words", "12"]
+    tagger = ["--tagger", f"{world}/tagger1"]
+    text = ["--text", f"{world}/text.conllu"]
+    commands = {
+        "build-charts": [
+            *parsers,
+            *text,
+            "--preset",
+            "recommended",
+            *small,
+            *tagger,
+        ],
+        "vote": [*parsers, *gold, *small],
+        "evaluate": ["--model", f"{world}/parser1", *gold, *tagger],
+        "analyse": [*parsers, *gold, *small, "--no-plots"],
+        "learn-weights": [*parsers, *gold, *small],
+        "adapt": [
+            *(*text, "--gold", f"{world}/gold.conllu"),
+            *("--taggers", f"a={world}/tagger1", f"b={world}/tagger2"),
+            *("--parsers", *parsers[1:], *LOOP),
+        ],
+    }
+    for name, words in commands.items():
+        _run(name, *words, "--output", str(output / name))
+    predicted = str(output / "predicted.conllu.gz")
+    _run("predict", "--model", f"{world}/parser1", "--input", f"{world}/text.conllu", "--output", predicted)
+
+
+def _run(*words: str) -> None:
+    if hf_xst_cli.main(words):
+        raise RuntimeError(f"failed: {' '.join(words)}")
+
+
+if __name__ == "__main__":
+    run_all(Path(sys.argv[1]), Path(sys.argv[2]))
