@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vectors
+from helpers.tiny_models import save_bert
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.initial_model import model_from_scratch
@@ -42,6 +43,18 @@ def test_it_requires_either_vectors_or_an_encoder():
             model_from_scratch(info(like), charts("parser", gold()), options, words)
     with pytest.raises(ValueError, match="unknown type 'unheard_of'"):
         model_class("unheard_of")
+
+
+@pytest.mark.parametrize(("given", "layers", "context"), [({}, 2, 1), ({"encoder_layers": 3}, 3, 1)])
+def test_it_reads_the_first_half_of_an_encoder(tmp_path, given, layers, context):
+    save_bert(tmp_path, num_hidden_layers=4)
+    options = NewModelArguments(encoder=str(tmp_path), **given)
+    model = model_from_scratch(info(model_of("parser")), charts("parser", gold()), options)
+    assert model.config.encoder_config["num_hidden_layers"] == layers
+    assert model.config.context_depth == context
+    options.model = ["context_layers=0"]
+    model = model_from_scratch(info(model_of("parser")), charts("parser", gold()), options)
+    assert model.config.context_depth == 0
 
 
 def test_it_has_the_label_settings_of_the_charts():

@@ -57,6 +57,15 @@ def test_rate_and_pull_come_from_the_preset_or_the_paper(info, options, rate, l2
     assert (plan.learning_rate, plan.l2) == (rate, l2)
 
 
+@pytest.mark.parametrize("preset", ["paper", "recommended"])
+def test_a_new_model_over_an_encoder_is_trained_longer(preset):
+    info = charts(preset)
+    plan = resolve(info, init_from="scratch", encoder="some/encoder")
+    assert (plan.learning_rate, plan.max_steps, plan.batch_size, plan.l2) == (5e-4, 1000, 20, 0.0)
+    plan = resolve(info, init_from="scratch", encoder="some/encoder", learning_rate=1e-5, epochs=3)
+    assert (plan.learning_rate, plan.max_steps, plan.epochs) == (1e-5, None, 3)
+
+
 def test_an_unknown_preset_is_rejected():
     with pytest.raises(ValueError, match="with the preset 'newer'; this package knows paper, recommended"):
         resolve(charts("newer"))

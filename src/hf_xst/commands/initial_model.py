@@ -14,6 +14,7 @@ from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.options import NewModelArguments, TransferArguments
+from hf_xst.commands.presets import NEW_MODEL
 from hf_xst.commands.training import key_values
 from hf_xst.console import say
 from hf_xst.data import WordVectors
@@ -175,7 +176,11 @@ def model_from_scratch(
     settings = kind.settings_from_rows(charts.select_columns([column]), column)
     settings |= info.label_settings
     settings["labels"] = [name for name in info.names if name not in kind.special_names]
-    return new_model(kind, settings | model_fields(kind, options.model), options, vectors)
+    layers: float | None = options.encoder_layers
+    if options.encoder is not None:
+        settings |= NEW_MODEL.fields
+        layers = NEW_MODEL.layers if layers is None else layers
+    return new_model(kind, settings | model_fields(kind, options.model), options, vectors, layers)
 
 
 def new_model(
@@ -183,8 +188,9 @@ def new_model(
     fields: dict[str, Any],
     options: NewModelArguments,
     vectors: WordVectors | None,
+    layers: float | None = None,
 ) -> StructuredModel:
-    """Make a randomly initialised model over word vectors or a pretrained encoder.
+    """Make a randomly initialised model over word vectors or `layers` layers of a pretrained encoder.
 
     Raises:
         ValueError: not exactly one of vectors and encoder is given, or they do not fit the fields.
@@ -201,7 +207,7 @@ def new_model(
     if options.encoder is not None:
         encoder, revision = split_revision(options.encoder)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
-        return kind.from_encoder(config, encoder, layers=options.encoder_layers, **hub)
+        return kind.from_encoder(config, encoder, layers=layers, **hub)
     assert vectors is not None
     return kind.from_vectors(config, vectors)
 

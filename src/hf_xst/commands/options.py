@@ -167,7 +167,9 @@ class NewModelArguments(VectorArguments):
     """New model."""
 
     encoder: str | None = option("Pretrained encoder (PATH_OR_ID[@REVISION]) instead of word vectors.")
-    encoder_layers: int | None = option("Keep only the first N layers of the encoder.")
+    encoder_layers: int | None = option(
+        "Keep only the first N layers of the encoder; defaults to all, on charts to half of them."
+    )
     model: list[str] = option("Fields of the model configuration as KEY=VALUE, e.g. context_layers=2.", [])
 
 

@@ -6,7 +6,7 @@ An option that is given takes precedence, then the preset, then the published se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hf_xst.charts.chart import ChartSettings
@@ -65,6 +65,28 @@ PRESETS: Mapping[str, Preset] = {
         batch_size=20,
     ),
 }
+
+
+@dataclass(frozen=True)
+class NewModel:
+    """Defaults for training from scratch over a pretrained encoder (docs/results/third_party).
+
+    Args:
+        layers: share of the encoder's layers that is kept; the last ones serve its own training task.
+        fields: fields of the model configuration.
+        learning_rate: of Adam.
+        max_steps: number of updates.
+        batch_size: sentences per batch.
+    """
+
+    layers: float = 0.5
+    fields: Mapping[str, Any] = field(default_factory=lambda: {"context_layers": 1, "attention_heads": 4})
+    learning_rate: float = 5e-4
+    max_steps: int = 1000
+    batch_size: int = 20
+
+
+NEW_MODEL = NewModel()
 
 
 @dataclass(frozen=True)
@@ -216,19 +238,19 @@ def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPla
         ValueError: the preset of the charts is unknown, a value is out of range, sigma is larger than that of
             the charts, or the paper has no setting for the type of model.
     """
-    preset = preset_of(info)
+    is_scratch = (options.init_from or info.initial_model) == SCRATCH
+    defaults = NEW_MODEL if is_scratch and options.encoder is not None else preset_of(info)
     resolved = resolve_steps(options)
     max_steps = resolved.max_steps
     if max_steps is None and resolved.epochs is None:
-        max_steps = preset.max_steps
-    rate = _first(options.learning_rate, preset.learning_rate)
+        max_steps = defaults.max_steps
+    rate = _first(options.learning_rate, defaults.learning_rate)
     if rate is None:
         rate = published(info.model_type, "--learning-rate").learning_rate[info.chart_kind]
-    is_scratch = (options.init_from or info.initial_model) == SCRATCH
     l2 = 0.0 if is_scratch else options.l2
     if l2 is None:
         l2 = published(info.model_type, "--l2").l2[info.chart_kind]
-    batch_size = _first(options.batch_size, preset.batch_size)
+    batch_size = _first(options.batch_size, defaults.batch_size)
     return TransferPlan(chart_use(options, info), rate, l2, batch_size, max_steps, resolved.epochs)
 
 

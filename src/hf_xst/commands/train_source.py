@@ -211,4 +211,6 @@ def _from_scratch(options: TrainSourceArguments, fields: dict[str, Any], train: 
     if train.features[column] != List(Value("string")):
         raise ValueError(f"--model column={column}: expected a column with a label for each word")
     settings = model_class.settings_from_rows(train, column, fields.get("scheme"))
-    return new_model(model_class, settings | fields, options, read_word_vectors(options))
+    return new_model(
+        model_class, settings | fields, options, read_word_vectors(options), options.encoder_layers
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,12 +16,12 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from transformers.utils import SAFE_WEIGHTS_NAME, logging
 
 
-def load_encoder(name: str, layers: int | None = None, **hub: Any) -> PreTrainedModel:
+def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrainedModel:
     """Load an encoder in float32, from safetensors only.
 
     Args:
         name: a folder or a Hub id.
-        layers: number of layers to keep; defaults to all.
+        layers: number of layers to keep, below 1 their share; defaults to all.
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
@@ -140,8 +141,9 @@ def _quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(level)
 
 
-def _cut_layers(config: PreTrainedConfig, layers: int, name: str) -> None:
+def _cut_layers(config: PreTrainedConfig, share: float, name: str) -> None:
     depth = config.num_hidden_layers
+    layers = math.ceil(share * depth) if 0 < share < 1 else int(share)
     if not 1 <= layers <= depth:
         raise ValueError(f"the encoder {name} has {depth} layers; cannot keep {layers} of them")
     types = config.to_dict().get("layer_types")

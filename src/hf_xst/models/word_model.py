@@ -77,7 +77,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         config: StructuredConfig,
         encoder: str | os.PathLike[str],
         *,
-        layers: int | None = None,
+        layers: float | None = None,
         **hub: Any,
     ) -> Self:
         """Build a model of encoder B over a pretrained `AutoModel`; the rest is randomly initialised.
@@ -85,7 +85,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         Args:
             config: sizes and labels; copied, and given the encoder's configuration.
             encoder: a folder or a Hub id.
-            layers: number of layers of the encoder to keep; defaults to all.
+            layers: number of layers of the encoder to keep, below 1 their share; defaults to all.
             hub: arguments of `from_pretrained`, such as `revision`.
 
         Raises:
