@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from rich.filesize import decimal
 from safetensors.torch import load_file
 
@@ -165,6 +167,53 @@ def test_trained_vectors_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixt
     record_run(tmp_path)
     assert "the word vectors were trained" in error_of(capsys, tmp_path)
     assert "all words of the model" in dry_run(tmp_path, "--vocabulary", "all")
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "README.md", "a.svg", "b.png", "pictures/c.svg"])
+def test_links_in_place_of_texts_and_pictures_are_rejected(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, private = tmp_path / "model", tmp_path / "private"
+    save_model(folder)
+    record_run(folder)
+    for path in (folder / "README.md", private):
+        path.write_text("![](a.svg) ![](b.png) ![](pictures/c.svg)\n")
+    (folder / "pictures").mkdir()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(private)
+    assert f"{name} is a link; replace it by the file" in error_of(capsys, folder)
+
+
+def test_the_text_of_pictures_is_not_pushed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path)
+    record_run(tmp_path)
+    (tmp_path / "README.md").write_text("![](a.png)\n")
+    path = tmp_path / "a.png"
+    Figure().savefig(path, metadata={"Author": "Kim"})
+    before = path.read_bytes()
+    with tempfile.TemporaryDirectory() as work:
+        link_files(tmp_path, Path(work))
+        contents = Contents.of(Path(work))
+        contents.secure(tmp_path)
+        assert b"Kim" in before
+        assert b"Kim" not in contents.files["a.png"].read_bytes()
+    assert path.read_bytes() == before
+    path.write_bytes(before[:-9])
+    assert "a.png is not a valid PNG picture" in error_of(capsys, tmp_path)
+
+
+def test_dry_run_says_what_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(tmp_path)
+    record_run(tmp_path)
+    monkeypatch.setenv("DB_PASSWORD", "Xk9-vT4!q")
+    monkeypatch.setenv("OTHER_PASSWORD", "short")
+    output = dry_run(tmp_path, "--allow", "kim@host.de")
+    searched, missing = (line for line in output.splitlines() if "searched for" in line)
+    assert all(name in searched for name in ("detect-secrets", "DB_PASSWORD", "paths", "e-mail addresses"))
+    assert all(
+        name in missing for name in ("OTHER_PASSWORD", "words.json", "training sentences", "kim@host.de")
+    )
+    assert "Xk9" not in output
 
 
 def test_links_are_pushed_with_their_content(tmp_path: Path) -> None:

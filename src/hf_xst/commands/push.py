@@ -25,6 +25,9 @@ class PushArguments:
         "Push even if the training sentences cannot be read, so that the files are not searched for them.",
         False,
     )
+    allow: list[str] = option(
+        "Texts that are pushed although the search finds them, such as a contact address.", []
+    )
     replace_card: bool = option(
         "Replace what people wrote into the card on the Hub by the folder's card.", False
     )

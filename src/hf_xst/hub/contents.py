@@ -18,6 +18,7 @@ from hf_xst.charts.dataset import ChartInfo, shards_in
 from hf_xst.data import WordVectors, read_vectors
 from hf_xst.files import CHARTS, MODEL, atomic_path
 from hf_xst.hub.card import README
+from hf_xst.hub.texts import drawn_part
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.kinds import model_class
 from hf_xst.models.pretrained_words import TOKENIZER_FILES
@@ -62,6 +63,27 @@ class Contents:
         selected = {name: path for name, path in files.items() if name in shown or is_allowed(name, kind)}
         rest = [name.partition("/") for name in files if name not in selected]
         return cls(kind, selected, tuple(dict.fromkeys(first + slash for first, slash, _ in rest)))
+
+    def secure(self, folder: Path) -> None:
+        """Reject links in place of text and pictures, and remove hidden data from the pictures.
+
+        Args:
+            folder: the folder of the user, to which the paths link.
+
+        Raises:
+            ValueError: a file is a link, or a picture is broken.
+        """
+        for name, path in self.files.items():
+            is_linked = (folder / name).resolve() != folder.resolve() / name
+            if is_linked and path.suffix in ("", ".md", ".svg", ".png"):
+                raise ValueError(f"{folder / name} is a link; replace it by the file that is to be pushed")
+            if path.suffix == ".png":
+                try:
+                    content = drawn_part(path.read_bytes())
+                except ValueError as error:
+                    raise ValueError(f"{folder / name} is not a valid PNG picture ({error})") from error
+                path.unlink()
+                path.write_bytes(content)
 
 
 def is_allowed(name: str, kind: Kind) -> bool:

@@ -1,235 +1,244 @@
-"""Search files for private content before they are pushed: tokens, paths, user names, training sentences.
+"""Search files for private content before they are pushed: secrets, paths, names, training sentences.
 
-Every byte is searched for tokens and for paths of this machine. Packed or escaped content (JSON, Parquet, the
-header of safetensors) is unpacked and searched as text; a file that is not what its suffix says is reported.
+Entities, Unicode forms, case and invisible characters make no difference. Secrets
+of a known format are found by detect-secrets.
 """
 
 from __future__ import annotations
 
 import getpass
-import json
+import html
 import mmap
 import os
 import re
+import sys
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import unquote
 
-import pyarrow
-import pyarrow.parquet
 import yaml
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.plugins.base import BasePlugin
 from huggingface_hub import get_token
 
 from hf_xst.charts.dataset import load_charts
 from hf_xst.console import say
 from hf_xst.data import load_treebank
-from hf_xst.models.pretrained_words import TOKENIZER_FILES
-from hf_xst.models.words import WORDS_FILE
+from hf_xst.hub.texts import WORD_LISTS, Text, texts_of
 
-# Vocabularies, which may contain any name or word.
-_WORD_LISTS = frozenset({WORDS_FILE, TOKENIZER_FILES[0]})
+# They also match digests, version numbers and words in capitals.
+_UNUSED = ("Base64HighEntropyString", "HexHighEntropyString", "IPPublicDetector", "ArtifactoryDetector")
+# Tokens that detect-secrets does not know; searched for in the numbers of weights, too.
 _TOKEN = re.compile(
     rb"(?<![A-Za-z0-9])(?:hf_|api_org_)[A-Za-z0-9]{12,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}"
+    rb"|AIza[\w-]{35}|BEGIN ENCRYPTED PRIVATE KEY|PuTTY-User-Key-File"
 )
-_ROOTS = (
-    "home|Users|root|tmp|var|mnt|srv|opt|media|private|scratch|workspace|work|data|nfs|gpfs|lustre|content|"
-    "kaggle|export|usr|etc|storage|cluster|projects?|shared?|Volumes|vol|lab"
-)
+_SECRET_VARIABLE = re.compile(r".*(PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIAL).*|(.*_)?(KEY|TOKEN)", re.I)
+_MIN_SECRET, _MIN_LETTERS_ONLY = 8, 16  # shorter values may be common words
 _PATH = re.compile(
-    rf"(?<![\w./~<-])/(?:{_ROOTS})/[^\s\"'`<>|)\]}},;]+"
-    r"|(?<![\w./~<>)\]}-])(?<!\]\()/(?:[\w.@+-]+/){2,}[\w.@+-]+"  # any absolute path of three names
-    r"|(?<!\w)[A-Za-z]:\\+\w[^\\\s\"'`<>|]*\\[^\s\"'`<>|]+|(?<![\w\\])\\\\[\w.-]+\\[\w$.-]+"
-    r"|file:/{2,3}[^\s\"'`<>]+"
+    r"(?<![\w./~<-])(?<!\]\()/[\w.@+-]+/[^\s\"'`<>|)\]}},;]+"
+    r"|(?<!\w)[a-z]:\\+\w[^\\\s\"'`<>|]*\\[^\s\"'`<>|]+|(?<![\w\\])\\\\[\w.-]+\\[\w$.-]+"
+    r"|(?<![\w/~])(?:~[\w.-]*/|\$\{?home\}?/|%(?:userprofile|homepath)%\\)[^\s\"'`<>|)\]},;]+"
+    r"|file:/{2,3}[^\s\"'`<>]+|^(?:/[^/\0\n]+/|[a-z]:[\\/]).*$",  # the last: whole lines, with spaces
+    re.M,
 )
-_ABSOLUTE = re.compile(r"/[^/\0]+/[^\0]*|[A-Za-z]:[\\/].*|~/.+")
+_EMAIL = re.compile(r"(?<![\w.+/-])(?!git@)[\w.+-]+@(?!example\.)(?:[\w-]+\.)+[a-z]{2,}")
 # Common account names that identify nobody.
 _GENERIC_USERS = frozenset("root user admin ubuntu test tester runner docker jovyan app".split())
-_USER_VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "USERNAME")
-_MIN_USER_NAME = 3
-# A sentence with fewer letters may occur by chance; a wide letter, as in Chinese, counts three.
-_MIN_LETTERS, _WIDE_LETTER = 24, 3
+_USER_VARIABLES, _MIN_USER_NAME = ("USER", "LOGNAME", "SUDO_USER", "USERNAME"), 3
+# A run of words is private if it is this long; in 644 READMEs, one has five words (24 letters) in common with
+# 50,000 words of English treebanks, eleven have four. A wide letter, as in Chinese, counts three.
+_RUN, _MIN_LETTERS, _WIDE_LETTER = 5, 24, 3
 _KEY_LENGTH = _MIN_LETTERS // _WIDE_LETTER
-_MARKUP = re.compile(r"<[^>]*>")
-_MAX_HEADER = 100_000_000
 
 
-class _Text(NamedTuple):
-    """Readable content of a file; in lists of words, names and paths are allowed."""
-
-    content: str
-    is_words: bool = False
-    values: Sequence[str] = ()
+def visible(text: str) -> str:
+    """Decode entities, percent signs and Unicode forms, and remove invisible characters."""
+    text = unquote(html.unescape(html.unescape(text))).replace("\\_", "_")
+    return unicodedata.normalize("NFKC", text.translate(_invisible()))
 
 
-class Sentences:
-    """Training sentences, searched for in texts regardless of spacing, case and punctuation.
-
-    Args:
-        sentences: lists of words; sentences of fewer than 24 letters and digits are ignored, where wide
-            letters count three.
-
-    Attributes:
-        ignored: number of ignored sentences.
-    """
-
-    def __init__(self, sentences: Iterable[Sequence[str]] = ()) -> None:
-        self._by_key: dict[str, list[str]] = {}
-        self.ignored = 0
-        for words in sentences:
-            letters = _letters("".join(words))
-            wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
-            if len(letters) + (_WIDE_LETTER - 1) * wide >= _MIN_LETTERS:
-                self._by_key.setdefault(letters[:_KEY_LENGTH], []).append(letters)
-            else:
-                self.ignored += 1
-
-    def find_in(self, text: str) -> str | None:
-        """Return the beginning of a training sentence that a text contains, or None."""
-        if not self._by_key:
-            return None
-        letters = _letters(text)
-        for start in range(len(letters) - _KEY_LENGTH + 1):
-            for sentence in self._by_key.get(letters[start : start + _KEY_LENGTH], ()):
-                if letters.startswith(sentence, start):
-                    return sentence[:_MIN_LETTERS]
-        return None
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.casefold())
 
 
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.lower()))
+@cache
+def _invisible() -> dict[int, None]:
+    return dict.fromkeys(n for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) == "Cf")
+
+
+@cache
+def _plugins() -> list[BasePlugin]:
+    classes: Mapping[str, type[BasePlugin]] = get_mapping_from_secret_type_to_class()
+    return [each() for each in classes.values() if each.__name__ not in _UNUSED]
+
+
+def find_secret(text: str) -> str | None:
+    """Return the type of the first secret of a known format in a text, or None; nothing is sent anywhere."""
+    if _TOKEN.search(text.encode("utf-8", "surrogatepass")):
+        return "a token"
+    for line in text.splitlines():
+        for plugin in _plugins():
+            if any(plugin.analyze_string(line)):
+                return f"a secret ({plugin.secret_type})"
+    return None
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """Private strings and sentences.
+    """What is private on this machine.
 
     Attributes:
         strings: strings that are allowed nowhere, with a description.
         users: user names, allowed in lists of words only.
-        sentences: training sentences.
+        sentences: training sentences; runs of their words are allowed nowhere.
+        allowed: texts that a person wants to publish.
+        unused: variables with secrets too short to be searched for.
     """
 
-    strings: Mapping[str, str] = field(default_factory=dict)
+    strings: Mapping[str, str]
     users: frozenset[str] = frozenset()
-    sentences: Sentences = field(default_factory=Sentences)
+    sentences: Sequence[Sequence[str]] = ()
+    allowed: Sequence[str] = ()
+    unused: Sequence[str] = ()
 
     @classmethod
-    def collect(
-        cls, folder: Path, account: str, sentences: Iterable[Sequence[str]] = (), token: str | None = None
-    ) -> Secrets:
+    def collect(cls, folder: Path, account: str, token: str | None = None, **further: Any) -> Secrets:
         """Collect what is private on this machine.
 
         Args:
             folder: the folder that is pushed; its path is private.
             account: the account it is pushed to, whose name is public.
-            sentences: training sentences.
             token: a token in addition to that of the login.
+            further: sentences and allowed texts.
         """
         home = Path.home()
         paths = {home: "home folder", Path.cwd(): "working folder", folder.resolve(): "folder's own path"}
         strings = {str(path): f"the {name}" for path, name in paths.items() if len(path.parts) > 2}
-        for secret in (get_token(), token):
-            if secret and (secret.startswith("hf_") or len(secret) > 8):
-                strings[secret] = "a token"
+        secret = {name: value for name, value in os.environ.items() if _SECRET_VARIABLE.fullmatch(name)}
+        unused = [name for name, value in secret.items() if value and _is_common(value)]
+        strings |= {value: f"the value of {name}" for name, value in secret.items() if not _is_common(value)}
+        strings |= {value: "a token" for value in (get_token(), token) if value}
         users = {home.name, *(os.environ.get(key, "") for key in _USER_VARIABLES)}
         with suppress(KeyError, OSError):  # the user of a container may have no entry
             users.add(getpass.getuser())
         public = _GENERIC_USERS | {account.lower()}
         users = {name for name in users if len(name) >= _MIN_USER_NAME and name.lower() not in public}
-        return cls(strings, frozenset(users), Sentences(sentences))
+        return cls(strings, frozenset(users), unused=unused, **further)
 
     def find_in(self, files: Mapping[str, Path]) -> list[str]:
         """Search files, given by their names in the repository, and list `FILE: LEAK` without duplicates."""
-        leaks = (f"{name}: {leak}" for name, path in files.items() for leak in self._leaks(name, path))
-        return list(dict.fromkeys(leaks))
+        leaks: list[str] = []
+        letters: dict[str, list[str]] = defaultdict(list)
+        for name, path in files.items():
+            found = dict.fromkeys(self._in_bytes(path))
+            try:
+                for text in texts_of(path):
+                    content = self._comparable(text.content)
+                    if not text.is_reordered:
+                        found |= dict.fromkeys(self._in_text(text, content))
+                    lines = content.splitlines() if text.is_words else [content]
+                    letters[name] += filter(_is_long, map(_letters, lines))
+            except (ValueError, OSError) as error:
+                found[f"not a valid {path.suffix.removeprefix('.')} file ({str(error)[:80]})"] = None
+            leaks += [f"{name}: {leak}" for leak in found]
+        joined = {name: "\n".join(lines) for name, lines in letters.items()}
+        return leaks + [f"{name}: a training sentence ({run}...)" for name, run in self._runs_in(joined)]
 
-    def _leaks(self, name: str, path: Path) -> Iterator[str]:
+    def notes(self) -> list[str]:
+        """Describe what is searched for, and what is not."""
+        names = sorted(set(self.strings.values()) - {"a token"})
+        searched = [f"tokens and keys (detect-secrets {version('detect-secrets')})", *names]
+        searched += ["user names", "paths", "e-mail addresses"]
+        missing = [
+            "pixels of pictures",
+            f"names and paths in lists of words ({', '.join(sorted(WORD_LISTS))})",
+        ]
+        missing += [f"the value of {name}, which is short" for name in self.unused]
+        if self.sentences:
+            short = sum(not any(_runs(words)) for words in self.sentences)
+            searched.append(f"{len(self.sentences) - short:,} training sentences, {_RUN} words in a row")
+            missing += [f"{short:,} training sentences, which are too short"] * bool(short)
+        else:
+            missing.append("training sentences")
+        missing += [f"{text} (--allow)" for text in self.allowed]
+        return [f"searched for: {'; '.join(searched)}", f"not searched for: {'; '.join(missing)}"]
+
+    def _comparable(self, content: str) -> str:
+        content = visible(content)
+        for text in self.allowed:
+            content = re.sub(re.escape(visible(text)), " ", content, flags=re.I)
+        return content
+
+    def _in_bytes(self, path: Path) -> Iterator[str]:
         if path.stat().st_size:
             with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                yield from self._strings_in(content)
-        try:
-            for text in _texts(name, path):
-                yield from self._in_text(text)
-        except (ValueError, OSError) as error:
-            yield f"not a valid {path.suffix.removeprefix('.')} file ({str(error)[:80]})"
+                if _TOKEN.search(content):
+                    yield "a token"
+                yield from (name for text, name in self.strings.items() if content.find(text.encode()) >= 0)
 
-    def _strings_in(self, content: bytes | mmap.mmap) -> Iterator[str]:
-        if _TOKEN.search(content):
-            yield "a token"
-        for secret, description in self.strings.items():
-            if content.find(secret.encode()) >= 0:
-                yield description
+    def _in_text(self, text: Text, content: str) -> Iterator[str]:
+        folded = _fold(content)
+        yield from (name for secret, name in self.strings.items() if _fold(visible(secret)) in folded)
+        if text.is_words:
+            return
+        if secret := find_secret(content):
+            yield secret
+            return  # the rest could show parts of it
+        for pattern, name in ((_PATH, "an absolute path"), (_EMAIL, "an e-mail address")):
+            if match := pattern.search(folded):
+                yield f"{name} ({match[0] if len(match[0]) <= 60 else f'{match[0][:57]}...'})"
+        for name in self.users:
+            if re.search(rf"(?<!\w){re.escape(_fold(name))}(?!\w)", folded):
+                yield f"the user name {name}"
+        if ";base64," in folded:
+            yield "embedded data in base64, which cannot be searched"
 
-    def _in_text(self, text: _Text) -> Iterator[str]:
-        content = text.content
-        yield from self._strings_in(content.encode("utf-8", "surrogatepass"))
-        if not text.is_words:
-            path = _PATH.search(content)
-            for value in [path[0]] if path else filter(_ABSOLUTE.fullmatch, text.values):
-                yield f"an absolute path ({value if len(value) <= 60 else f'{value[:57]}...'})"
-            for name in self.users:
-                if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", content):
-                    yield f"the user name {name}"
-        for value in text.values if text.is_words else [content]:
-            if sentence := self.sentences.find_in(value):
-                yield f"a training sentence ({sentence}...)"
-
-
-# -- reading files ---------------------------------------------------------------------------------------
-
-
-def _texts(name: str, path: Path) -> Iterator[_Text]:
-    """Yield the readable content of a file; PNG pictures have none."""
-    if path.suffix == ".safetensors":
-        yield _Text(_safetensors_header(path))
-    elif path.suffix == ".parquet":
-        yield from _parquet_texts(path)
-    elif path.suffix == ".json":
-        strings = list(_strings(json.loads(path.read_text(encoding="utf-8"))))
-        yield _Text("\n".join(strings), Path(name).name in _WORD_LISTS, strings)
-    elif path.suffix != ".png":
-        content = path.read_text(encoding="utf-8")
-        yield _Text(content)
-        yield _Text(_MARKUP.sub(" ", content))
+    def _runs_in(self, letters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the files that contain a run of words of a training sentence, with its beginning."""
+        places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for name, text in letters.items():
+            for start in range(len(text) - _KEY_LENGTH + 1):
+                places[text[start : start + _KEY_LENGTH]].append((name, start))
+        found: dict[str, str] = {}
+        for run in (run for words in self.sentences for run in _runs(words)):
+            for name, start in places.get(run[:_KEY_LENGTH], ()):
+                if letters[name].startswith(run, start):
+                    found.setdefault(name, run[:_MIN_LETTERS])
+        yield from found.items()
 
 
-def _strings(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping):
-        for key, value in content.items():
-            yield str(key)
-            yield from _strings(value)
-    elif isinstance(content, list):
-        for value in content:
-            yield from _strings(value)
+def _is_common(value: str) -> bool:
+    return len(value) < (_MIN_LETTERS_ONLY if value.isalpha() else _MIN_SECRET)
 
 
-def _safetensors_header(path: Path) -> str:
-    with path.open("rb") as stream:
-        size = int.from_bytes(stream.read(8), "little")
-        if not 2 <= size <= min(_MAX_HEADER, path.stat().st_size - 8):
-            raise ValueError("it lacks the header of safetensors")
-        header = json.loads(stream.read(size).decode("utf-8"))
-    return "\n".join(_strings(header))
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, _fold(text)))
 
 
-def _parquet_texts(path: Path) -> Iterator[_Text]:
-    file = pyarrow.parquet.ParquetFile(path)
-    for metadata in (file.metadata.metadata, file.schema_arrow.metadata):
-        for key, value in (metadata or {}).items():
-            if key != b"ARROW:schema":  # in base64; its content is also in the decoded metadata
-                yield _Text(f"{key.decode('utf-8', 'replace')}\n{value.decode('utf-8', 'replace')}")
-    for batch in file.iter_batches():
-        for column, values in zip(batch.schema.names, batch.columns, strict=True):
-            if "string" in str(values.type):  # also in lists, structures and dictionaries
-                yield _Text("\n".join(_strings(values.to_pylist())), is_words=column != "sent_id")
+def _is_long(letters: str) -> bool:
+    wide = 0 if letters.isascii() else sum(unicodedata.east_asian_width(each) in "WF" for each in letters)
+    return len(letters) + (_WIDE_LETTER - 1) * wide >= _MIN_LETTERS
 
 
-# -- training sentences ----------------------------------------------------------------------------------
+def _runs(words: Iterable[str]) -> Iterator[str]:
+    """Yield the letters of the shortest private run of words from each word on; a run may lack the last."""
+    parts = [letters for word in words if (letters := _letters(visible(word)))]
+    fewest = min(_RUN, len(parts) - 1) if len(parts) > 2 else len(parts)
+    for start in range(len(parts) - fewest + 1):
+        end = start + fewest
+        run = "".join(parts[start:end])
+        while not _is_long(run) and end < len(parts):
+            run, end = run + parts[end], end + 1
+        if _is_long(run):
+            yield run
 
 
 def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[str]]:
@@ -247,37 +256,27 @@ def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[s
         ValueError: sentences are unknown or cannot be read.
     """
     paths = [folder / "run/config.yaml", folder / "run/evaluate-config.yaml"]
+    problems, sentences = [], []
     if not paths[0].is_file():
-        _report(
-            "the training data is not recorded (run/config.yaml is missing), so the files cannot be searched "
-            "for training sentences",
-            unsearched,
-        )
-    sentences: list[list[str]] = []
+        problems.append("the training data is not recorded (run/config.yaml is missing)")
     for path in filter(Path.is_file, paths):
         options = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        for key in ("charts", "treebank", "dev_treebank"):
+        for key in filter(options.get, ("charts", "treebank", "dev_treebank")):
             try:
-                sentences += [list(words) for rows in _read_sentences(key, options) for words in rows]
+                sentences += _words_of(key, options)
             except (ValueError, OSError) as error:
-                _report(
-                    f"the sentences of {key} {options[key]} cannot be read any more, so the files cannot be "
-                    f"searched for them ({' '.join(str(error).split())})",
-                    unsearched,
-                )
+                reason = " ".join(str(error).split())
+                problems.append(f"the sentences of {key} {options[key]} cannot be read any more ({reason})")
+    for problem in problems:
+        message = f"{problem}, so the files cannot be searched for training sentences"
+        if not unsearched:
+            raise ValueError(f"{message}; restore them, or push without this search by --unsearched")
+        say(message, "yellow")
     return sentences
 
 
-def _report(problem: str, unsearched: bool) -> None:
-    if not unsearched:
-        raise ValueError(f"{problem}; restore them, or push without this search by --unsearched")
-    say(problem, "yellow")
-
-
-def _read_sentences(key: str, options: Mapping[str, Any]) -> Iterator[Sequence[Sequence[str]]]:
-    source = options.get(key)
-    if source and key == "charts":
-        yield load_charts(source)[0]["words"]
-    elif source:
-        for rows in load_treebank(source, data_roots=options.get("data") or ()).values():
-            yield rows["words" if "words" in rows.column_names else "tokens"]
+def _words_of(key: str, options: Mapping[str, Any]) -> list[list[str]]:
+    if key == "charts":
+        return list(load_charts(options[key])[0]["words"])
+    splits = load_treebank(options[key], data_roots=options.get("data") or ()).values()
+    return [words for rows in splits for words in rows["words" if "words" in rows.column_names else "tokens"]]

@@ -56,13 +56,13 @@ def push_folder(folder: str | Path, repository: str, options: PushOptions | None
             notes = _select_words(work, options)
         _write_card(work, target)
         contents = Contents.of(work)
+        contents.secure(folder)
         is_model = target.kind == "model"
         sentences = training_sentences(folder, unsearched=options.unsearched) if is_model else ()
-        secrets = Secrets.collect(folder, target.account, sentences, target.token)
+        further = {"sentences": sentences, "allowed": options.allow}
+        secrets = Secrets.collect(folder, target.account, target.token, **further)
         _check_leaks(contents, secrets)
-        if ignored := secrets.sentences.ignored:
-            notes.append(f"{ignored} training sentences were not searched for: they are too short")
-        _report(contents, target, notes)
+        _report(contents, target, [*notes, *secrets.notes()])
         return None if options.dry_run else target.upload(contents)
 
 
@@ -168,7 +168,10 @@ def _check_leaks(contents: Contents, secrets: Secrets) -> None:
     if leaks:
         listed = "; ".join(leaks[:_MAX_LISTED])
         more = f"; and {len(leaks) - _MAX_LISTED} more" if len(leaks) > _MAX_LISTED else ""
-        raise ValueError(f"nothing was pushed because of private content: {listed}{more}. Remove it first")
+        raise ValueError(
+            f"nothing was pushed because of private content: {listed}{more}. Remove it first, or "
+            "pass what is meant to be public, such as a contact address, to --allow"
+        )
 
 
 def _report(contents: Contents, target: Repository, notes: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -46,6 +46,7 @@ class PushOptions:
         public: create a public repository, or push to one; private by default.
         dry_run: check and list the files without sending them.
         unsearched: push even if the training sentences cannot be read, to search the files for them.
+        allow: texts that are pushed although the search finds them, such as a contact address.
         replace_card: replace what people wrote into the card on the Hub by the folder's card.
         vocabulary: words that are pushed with a model that reads word vectors.
         vectors: the public vector file, if not the one that the model was made with.
@@ -65,6 +66,7 @@ class PushOptions:
     public: bool = False
     dry_run: bool = False
     unsearched: bool = False
+    allow: Sequence[str] = ()
     replace_card: bool = False
     vocabulary: Vocabulary = "public"
     vectors: str | None = None
