@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,21 @@ def _paths_in(value: Any) -> Iterator[Path]:
             for text in {part, part.partition("=")[2]}:
                 if text and os.path.lexists(text):
                     yield Path(text).resolve()
+
+
+def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
+    """Raise ValueError if a path in a folder leads out of it; the blobs of the Hub's cache belong to it.
+
+    Args:
+        folder: A folder of a model or of charts.
+        paths: The files to be read from it.
+    """
+    root = Path(folder).resolve()
+    roots = [root, root.parents[1] / "blobs"] if root.parent.name == "snapshots" else [root]
+    for path in paths:
+        target = path.resolve()
+        if not any(target.is_relative_to(each) for each in roots):
+            raise ValueError(f"{path} is a link to {target}, outside of its folder; replace it by a copy")
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

@@ -48,7 +48,7 @@ def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> 
         where: what the mapping was read from, for error messages.
 
     Raises:
-        ValueError: a field is unknown, missing, or of another type.
+        ValueError: a field is unknown, missing, of another type, or refused by the data class.
     """
     types_of = get_type_hints(kind)
     fields: dict[str, dataclasses.Field[Any]] = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
@@ -64,26 +64,28 @@ def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> 
     ]
     if missing:
         raise ValueError(f"{where}: missing field {', '.join(missing)}")
-    return kind(
-        **{name: _checked(types_of[name], value, f"{where}: {name}") for name, value in content.items()}
-    )
+    values = {name: checked(types_of[name], value, f"{where}: {name}") for name, value in content.items()}
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
-def _checked(expected: Any, value: Any, where: str) -> Any:
+def checked(expected: Any, value: Any, where: str) -> Any:
     """Return a value of the expected type, nested records included."""
     origin, arguments = get_origin(expected), get_args(expected)
     if origin in (Union, types.UnionType):
         (expected,) = (each for each in arguments if each is not type(None))
-        return None if value is None else _checked(expected, value, where)
+        return None if value is None else checked(expected, value, where)
     if expected is Any or (origin is Literal and value in arguments):
         return value
     if isinstance(value, Mapping):
         if dataclasses.is_dataclass(expected):
             return from_mapping(expected, value, where)  # type: ignore[arg-type]
         if origin in (dict, Mapping):
-            return {key: _checked(arguments[1], each, f"{where}.{key}") for key, each in value.items()}
+            return {key: checked(arguments[1], each, f"{where}.{key}") for key, each in value.items()}
     if origin is list and isinstance(value, list):
-        return [_checked(arguments[0], each, where) for each in value]
+        return [checked(arguments[0], each, where) for each in value]
     if origin is None and _is_instance(value, expected):
         return value
     name = expected.__name__ if origin is None else str(expected)

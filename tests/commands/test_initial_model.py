@@ -7,14 +7,14 @@ import pytest
 from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vectors
 from helpers.tiny_models import save_bert
 from hf_xst.charts.chart import ChartSettings
-from hf_xst.charts.dataset import ChartInfo
+from hf_xst.charts.dataset import ChartInfo, ChartSource
 from hf_xst.commands.initial_model import model_from_scratch
 from hf_xst.commands.options import NewModelArguments
 from hf_xst.models.kinds import model_class
 
 
 def info(like, **fields):
-    return ChartInfo(like.config.model_type, like.names, [], ChartSettings(), "en", **fields)
+    return ChartInfo(like.config.model_type, like.names, [ChartSource("en")], ChartSettings(), "en", **fields)
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])

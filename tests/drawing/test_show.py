@@ -9,7 +9,7 @@ import hf_xst_cli
 from helpers.pictures import arcs, of_class
 from helpers.small_models import charts, gold, model_of
 from hf_xst.charts import ChartSettings
-from hf_xst.charts.dataset import ChartInfo
+from hf_xst.charts.dataset import ChartInfo, ChartSource
 from hf_xst.commands import show as showing
 from hf_xst.commands.show import ShowArguments, row_view, sentence_drawing, show
 from hf_xst.data import ConlluSentence
@@ -124,7 +124,7 @@ def test_messages_name_the_sentence(columns, message):
 
 
 def info_of(model):
-    return ChartInfo(model.config.model_type, model.names, [], ChartSettings(), "en")
+    return ChartInfo(model.config.model_type, model.names, [ChartSource("en")], ChartSettings(), "en")
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
@@ -185,4 +185,4 @@ def test_view_holds_the_candidates_of_its_row(kind):
 def test_charts_of_other_models_are_rejected():
     (row,) = charts("parser", gold((3,)))
     with pytest.raises(ValueError, match="cannot draw charts of some_model"):
-        row_view(row, ChartInfo("some_model", ["a"], [], ChartSettings(), "en"))
+        row_view(row, ChartInfo("some_model", ["a"], [ChartSource("en")], ChartSettings(), "en"))

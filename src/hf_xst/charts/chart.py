@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,7 +49,7 @@ class ChartSettings:
             raise ValueError(f"sigma is {self.sigma}; expected a probability in (0, 1]")
         if not 0 <= self.floor < 1:
             raise ValueError(f"floor is {self.floor}; expected a probability in [0, 1)")
-        if not self.temperature > 0:
+        if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature}; expected a positive number")
 
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from datasets import Dataset, Features, List, Value, load_dataset
+from datasets.exceptions import DatasetGenerationError
 from huggingface_hub import snapshot_download
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hf_xst.charts.chart import ChartSettings
-from hf_xst.files import CHARTS
+from hf_xst.files import CHARTS, check_links, sha256_of
 from hf_xst.records import from_mapping, read_json, save_record
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 2
 """Of the record; version 1 had flat settings and other names."""
 ROW_VERSION = 1
+_ROUNDING = 0.01  # log-probabilities are stored in half precision
+_MISSING = -(2**40)
 # Added to the columns of the sentences that the charts were made for.
 CHART_FEATURES: dict[str, Any] = {
     "candidates": List(Value("int32")),  # allowed candidates, group after group, ascending within a group
@@ -88,10 +96,27 @@ def structure_triples(candidates: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor(found, dtype=torch.long).view(-1, 3)
 
 
-def to_mask(triples: Tensor, like: Tensor) -> Tensor:
-    """Turn triples (K, 3) into a chart: bool in the shape (B, G, C) of `like`."""
-    mask = torch.zeros_like(like, dtype=torch.bool)
-    mask[triples[:, 0], triples[:, 1], triples[:, 2]] = True
+def to_mask(triples: Tensor, valid: Tensor) -> Tensor:
+    """Turn triples (K, 3) into a chart: bool in the shape of `valid`.
+
+    Args:
+        triples: (K, 3).
+        valid: bool (B, G, C), the candidates that each sentence's structures can contain.
+
+    Raises:
+        ValueError: a triple is not valid.
+    """
+    inside = ((triples >= 0) & (triples < triples.new_tensor(valid.shape))).all(1)
+    faulty = ~inside
+    faulty[inside] = ~valid[tuple(triples[inside].T)]
+    if bool(faulty.any()):
+        sentence, group, candidate = triples[faulty][0].tolist()
+        raise ValueError(
+            f"the chart of sentence {sentence} of the batch (counted from 0) has candidate {candidate} in "
+            f"group {group}, which no structure of the sentence contains; rebuild the charts"
+        )
+    mask = torch.zeros_like(valid)
+    mask[tuple(triples.T)] = True
     return mask
 
 
@@ -232,6 +257,15 @@ class ChartInfo:
     versions: dict[str, str] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
+    def __post_init__(self) -> None:
+        """Raise ValueError if names or sources are missing or occur twice, or training has no source."""
+        sources = [source.name for source in self.sources]
+        for name, values in (("names", self.names), ("sources", sources)):
+            if not values or len({*values}) != len(values):
+                raise ValueError(f"{name} is {values!r:.80}; expected at least one name, each once")
+        if self.initial_model not in sources:
+            raise ValueError(f"unknown source {self.initial_model}; expected {', '.join(sources)}")
+
     @property
     def chart_kind(self) -> Literal["union", "pool", "learned"]:
         """Kind of charts by which published settings differ; `learned` stands for a weighted pool."""
@@ -257,7 +291,7 @@ class ChartInfo:
     def from_json(cls, content: dict[str, Any], where: str) -> ChartInfo:
         """Read a record of any format version; see `load`."""
         version = content.get("format_version")
-        if not isinstance(version, int):
+        if type(version) is not int:
             raise ValueError(f"{where}: missing field format_version")
         if version > FORMAT_VERSION:
             raise ValueError(
@@ -291,7 +325,8 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartI
         revision: the revision, if it is not part of the id.
 
     Raises:
-        ValueError: charts are missing, or their record is broken or newer than this package.
+        ValueError: charts are missing, a row or the record is broken, or the record is newer than this
+            package.
     """
     folder = Path(path) if Path(path).is_dir() else _fetched(path, revision)
     files = [str(file) for file in shards_in(folder)]
@@ -300,14 +335,78 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartI
         raise ValueError(
             f"{path} has no {lacking}: it holds no charts, or build-charts was interrupted (repeat it)"
         )
+    check_links(folder, [folder / CHARTS, *shards_in(folder)])
     info = ChartInfo.load(folder)
-    rows = load_dataset("parquet", data_files={"train": files}, split="train")
+    # The name is part of the cache's key, for which the library uses only the files' modification times.
+    content = hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
+    try:
+        rows = load_dataset("parquet", content, data_files={"train": files}, split="train")
+    except (DatasetGenerationError, pa.ArrowException) as error:
+        raise ValueError(f"the charts of {path} cannot be read ({error.__cause__ or error})") from error
     if len(rows) != info.counts.sentences:
         raise ValueError(
             f"{path} holds charts of {len(rows)} sentences, but {info.counts.sentences} were made; files are "
             "missing or belong to another run: copy the folder again, or repeat the command that made it"
         )
+    check_rows(rows, len(info.sources), path)
     return rows, info
+
+
+def check_rows(rows: Dataset, sources: int, where: str) -> None:
+    """Check charts of a number of sources, read from `where`.
+
+    Raises:
+        ValueError: a column has another type, or a row is inconsistent.
+    """
+    for name, feature in chart_features({"words": List(Value("string"))}).items():
+        if rows.features.get(name) != feature:
+            raise ValueError(f"{where}: the column {name} is {rows.features.get(name)}; expected {feature}")
+    for batch in rows.data.table.to_batches():
+        for what, row, is_faulty in _faults(batch, sources):
+            if is_faulty.any():
+                index = int(row[is_faulty.argmax()])
+                name = batch["sent_id"][index] if "sent_id" in batch.schema.names else index
+                raise ValueError(f"{where}: the chart of sentence {name} is damaged: {what}; rebuild it")
+
+
+def _faults(batch: pa.RecordBatch, sources: int) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Yield faults with the row of each value, and whether it is faulty; later ones rely on earlier ones."""
+    rows, columns = np.arange(len(batch)), ("words", *CHART_FEATURES)
+    for name in columns:
+        yield f"{name} is missing", rows, np.asarray(pc.is_null(batch[name]))
+    words, kept, ends, lists, groups, stored = (
+        np.asarray(pc.list_value_length(batch[name])) for name in columns[:6]
+    )
+    yield "it was written by a newer version", rows, np.asarray(batch["format_version"]) > ROW_VERSION
+    yield "it has no groups", rows, groups < 1
+    yield "its groups do not follow from its words", rows, groups - words != groups[0] - words[0]
+    yield "offsets and pool_best differ in length", rows, ends != groups + 1
+    yield f"source_best does not list {sources} sources", rows, lists != sources
+    yield "log_probs and candidates differ in length", rows, (stored != kept) & (stored > 0)
+    candidates, offsets = _numbers(batch["candidates"].flatten()), _numbers(batch["offsets"].flatten())
+    steps, first = np.diff(offsets, prepend=0), ends.cumsum() - ends
+    steps[first] = -np.abs(offsets[first])
+    yield "offsets do not rise from 0", np.repeat(rows, ends), steps < 0
+    yield "offsets end elsewhere than candidates", rows, offsets[ends.cumsum() - 1] != kept
+    is_first = np.zeros(len(candidates) + 1, dtype=bool)
+    is_first[np.repeat(kept.cumsum() - kept, ends) + offsets] = True
+    rises = np.diff(candidates, prepend=-1) > 0
+    what = "candidates are negative, or do not rise within a group"
+    yield what, np.repeat(rows, kept), (candidates < 0) | ~(rises | is_first[:-1])
+    yield "pool_best is below -1", np.repeat(rows, groups), _numbers(batch["pool_best"].flatten()) < -1
+    source_row, bests = np.repeat(rows, lists), batch["source_best"].flatten()
+    lengths = _numbers(pc.list_value_length(bests))
+    yield "source_best and pool_best differ in length", source_row, lengths != groups[source_row]
+    yield "source_best is below -1", np.repeat(source_row, lengths), _numbers(bests.flatten()) < -1
+    log_probs = _numbers(batch["log_probs"].flatten())
+    yield "log_probs are NaN or positive", np.repeat(rows, stored), ~(log_probs <= _ROUNDING)
+
+
+def _numbers(values: pa.Array) -> NDArray[Any]:
+    """Return numbers in a wider type; missing ones become NaN or a number below all others."""
+    if pa.types.is_floating(values.type):
+        return np.asarray(values.cast(pa.float32()).fill_null(math.nan))
+    return np.asarray(values.cast(pa.int64()).fill_null(_MISSING))
 
 
 def _fetched(path: str, revision: str | None) -> Path:
