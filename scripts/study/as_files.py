@@ -44,7 +44,7 @@ def _sentences(
         distribution = source.distribution(batch)
         best, lengths = distribution.best(), torch.tensor([len(row["words"]) for row in batch])
         columns = pool.kind.decode(best, lengths, pool.names)
-        return list(zip(columns, _probabilities(distribution, best).tolist(), strict=True))
+        return list(zip(columns, word_probabilities(distribution, best).tolist(), strict=True))
 
     for row, (columns, probs) in zip(rows, in_batches(rows, run), strict=True):
         cells = {name: [str(value) for value in values] for name, values in columns.items()}
@@ -54,7 +54,7 @@ def _sentences(
         yield ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=cells)
 
 
-def _probabilities(distribution: Structure, best: Any) -> torch.Tensor:
+def word_probabilities(distribution: Structure, best: Any) -> torch.Tensor:
     """Return the marginal probability of the best arc or tag of each word: (B, words, padded)."""
     candidates = distribution.candidates(best).clamp(min=0)
     marginals = distribution.group_view(distribution.marginals())

@@ -12,6 +12,7 @@ import numpy as np
 import other_weights
 import pytest
 import torch
+from as_files import as_files, word_probabilities
 from configuration import FROM_LABELS, RULES
 from ensembles import by_group, true_labels
 from grouped_weights import GroupedWeights
@@ -48,6 +49,22 @@ def test_pools_with_weights_by_group_are_decoded(kind):
         best = first.with_scores(first.part_view(pooled)).best()
         lengths = torch.tensor([len(row["words"])])
         assert [predicted] == pool.kind.decode(best, lengths, pool.names)
+
+
+@pytest.mark.parametrize("kind", ["tagger", "parser"])
+def test_files_of_predictions_vote_as_their_sources_do(kind, tmp_path):
+    pool = pool_of(kind)
+    files = as_files(pool, ROWS, tmp_path, probabilities=False)
+    assert combine(files, ROWS, "majority") == combine(pool, ROWS, "majority")
+    stated = as_files(pool, ROWS, tmp_path, probabilities=True)
+    for source, file in zip(pool.sources, stated.sources, strict=True):
+        own, read = (each.distribution(ROWS) for each in (source, file))
+        best = own.best()
+        stated_probs, read_probs = (word_probabilities(each, best) for each in (own, read))
+        inside = torch.tensor([[index < len(row["words"]) for index in range(6)] for row in ROWS])
+        torch.testing.assert_close(
+            stated_probs[:, :6][inside].double(), read_probs[:, :6][inside].double(), atol=2e-4, rtol=0
+        )
 
 
 @pytest.mark.parametrize("kind", ["groups", "tagger"])

@@ -11,10 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import ensembles
 import pytest
+import token_classifier
 import yaml
 from configuration import read_study
-from ensembles import parse_arguments
 from jobs import Job, Jobs, flags, merge
 
 import hf_xst_cli
@@ -40,11 +41,10 @@ def jobs_of(path: Path) -> Jobs:
 def all_jobs(jobs: Jobs) -> Iterator[Job]:
     for encoder in jobs.study.encoders:
         for task in jobs.study.tasks:
-            for source in jobs.study.sources:
-                yield from (
-                    jobs.train_source(encoder, task, source),
-                    jobs.evaluate_source(encoder, task, source),
-                )
+            for name, source in jobs.usable(task).items():
+                if not source.place:
+                    yield jobs.train_source(encoder, task, name)
+                    yield jobs.evaluate_source(encoder, task, name)
             for target in jobs.study.targets:
                 block = (encoder, task, target)
                 yield from (jobs.ensembles(*block), jobs.analyse(*block))
@@ -65,9 +65,9 @@ def test_the_commands_accept_every_command_line(path, monkeypatch):
         elif words[1].endswith("other_weights.py"):
             parse(CLASSES["learn-weights"], "other_weights.py", "", words[2:])
         else:
-            assert words[1].endswith("ensembles.py")
+            script = {"ensembles.py": ensembles, "token_classifier.py": token_classifier}[Path(words[1]).name]
             monkeypatch.setattr(sys, "argv", words[1:])
-            parse_arguments()
+            script.parse_arguments()
         assert not set(job.files) & set(job.needs)
         values = options_of(job)
         if "--sources" in values:
@@ -118,6 +118,25 @@ def test_a_target_is_never_its_own_source(write):
     assert [each.partition("=")[0] for each in both["--sources"]] == ["en", "de"]
     assert [each.partition("=")[0] for each in both["--beside"]] == ["joined"]
     assert "--beside" not in options_of(jobs.ensembles("frozen", "tagger", "de"))
+
+
+def test_sources_of_other_packages_are_not_trained(write):
+    changes = {
+        "sources": {
+            "spacy": {"place": "spacy:some", "languages": ["fo"]},
+            "script": {"train": "x.conllu", "script": "token_classifier.py", "tasks": ["tagger"]},
+        }
+    }
+    jobs = jobs_of(write(changes))
+    assert not [path for path in jobs.results() if "sources/spacy" in path]
+    assert not [path for path in jobs.results() if "parser/sources/script" in path]
+    command = jobs.train_source("frozen", "tagger", "script").command
+    assert command.startswith("python scripts/study/token_classifier.py --output=")
+    values = options_of(jobs.build_charts("frozen", "tagger", "de", "pool"))
+    assert values["--task"] == ["tagger"]
+    assert "spacy=spacy:some" in values["--sources"]
+    assert jobs.initial("pool", ["spacy", "script"]) is None
+    assert "spacy=spacy:some" not in options_of(jobs.ensembles("frozen", "tagger", "fo"))["--sources"]
 
 
 def test_options_of_the_task_and_the_method_take_precedence(write):
