@@ -16,6 +16,7 @@ MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
 FILE_OPTIONS = frozenset(
     "input text treebank dev_treebank vectors gold predictions weights label_map".split()
 )
+_DESCRIPTIONS = (".md", ".svg", ".png")
 FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
 
 
@@ -109,3 +110,21 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def input_files(options: Any) -> dict[str, list[Path]]:
+    """Return the local files that each option of a command names, by option.
+
+    Those of a folder are all but runs, hidden files, cards and pictures.
+    """
+    files: dict[str, list[Path]] = {}
+    for name, value in vars(options).items():
+        for place in _paths_in(value) if name in FILE_OPTIONS | FOLDER_OPTIONS else ():
+            inside = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
+            files.setdefault(name, []).extend(
+                path
+                for path in inside
+                if path.suffix not in _DESCRIPTIONS
+                and not any(part == "run" or part[0] == "." for part in path.relative_to(place).parts)
+            )
+    return files

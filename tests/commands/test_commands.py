@@ -309,7 +309,7 @@ def test_transfer_evaluate_and_repeat(world, tmp_path, capsys):
     kept = provenance.read_text()
     provenance.write_text(kept.replace('"sigma": 0.', '"sigma": 0.0'))
     assert run(*words) == 1
-    assert "was trained on other charts than" in capsys.readouterr().err
+    assert "charts (its content has changed)" in capsys.readouterr().err
     provenance.write_text(kept)
 
 
@@ -495,7 +495,7 @@ def test_predictions_with_cycles_and_skipped_gold_are_scored(tmp_path, capsys):
     assert "word 1 has head '_', expected an integer" in told
 
 
-def test_taggers_vote_on_text_without_gold(world, tmp_path):
+def test_taggers_vote_on_text_without_gold(world, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("w1 w2 w3\n")
     words = ["vote", "--sources", world.folder / "tags", f"again={world.folder / 'tags'}"]
@@ -508,6 +508,22 @@ def test_taggers_vote_on_text_without_gold(world, tmp_path):
     assert json.loads((tmp_path / "p" / "run" / "scores.json").read_text())["words"] == 1
     evaluation = ["evaluate", "--model", world.folder / "tags", "--treebank", f"test={blank}"]
     assert run(*evaluation, "--output", tmp_path / "q") == 0
+    blank.write_text("1\tw1\t_\tNOUN\t_\t_\t_\t_\t_\t_\n2\tw2\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
+    assert run(*evaluation, "--output", tmp_path / "q") == 0
+    assert "1 words without a gold tag not scored" in " ".join(capsys.readouterr().err.split())
+
+
+def test_training_on_a_corrected_treebank_is_not_finished(world, tmp_path, capsys):
+    bank = tmp_path / "train.conllu"
+    shutil.copy(world.folder / "two-train.conllu", bank)
+    words = ["train-source", "--task", "tagger", "--treebank", f"train={bank}", "--epochs", 1]
+    words += ["--vectors", world.folder / "one.vec", "--output", tmp_path / "o", "--model", *SIZES]
+    assert run(*words) == 0
+    assert run(*words) == 0
+    assert "already finished" in capsys.readouterr().err
+    bank.write_text(bank.read_text().replace("NOUN", "PROPN", 1))
+    assert run(*words) == 1
+    assert "treebank (its content has changed)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_predict_text_conllu_and_streams(world, tmp_path, monkeypatch, capsysbinary):

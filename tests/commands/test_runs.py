@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -90,6 +91,77 @@ def test_another_configuration_is_rejected_with_the_differences(tmp_path, how_fa
     (folder.run / "config.yaml").unlink()
     with pytest.raises(ValueError, match=r"rate .unknown there"):
         other.is_finished()
+
+
+@dataclass
+class Inputs:
+    output: str
+    vectors: str | None = None
+    charts: str | None = None
+    sources: list[str] = field(default_factory=list)
+    treebank: str | None = None
+    split: str = "train[:5]"
+    dev_treebank: str | None = None
+    dev_split: str = "dev"
+    data: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def inputs(tmp_path, monkeypatch):
+    """A finished run with every kind of input."""
+    monkeypatch.chdir(tmp_path)
+    bank = [f"data/UD_Some-One/xx_one-ud-{split}.conllu" for split in ("train", "dev", "test")]
+    for name in (
+        "some.vec",
+        "charts/data/train-0.parquet",
+        "charts/provenance.json",
+        "one/config.json",
+        *bank,
+    ):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("before")
+    options = Inputs("out", "some.vec", "charts", ["a=one", "user/b"], "xx", data=["data"])
+    folder = RunFolder("out", options)
+    folder.begin()
+    folder.write_json("results.json", {})
+    return options
+
+
+@pytest.mark.parametrize(
+    ("path", "option"),
+    [
+        ("some.vec", "vectors"),
+        ("charts/data/train-0.parquet", "charts"),
+        ("charts/data/train-1.parquet", "charts"),
+        ("charts/provenance.json", "charts"),
+        ("one/config.json", "sources"),
+        ("data/UD_Some-One/xx_one-ud-train.conllu", "treebank"),
+        ("data/UD_Some-One/xx_one-ud-dev.conllu", "treebank"),
+        ("data/UD_Some-One/xx_one-ud-test.conllu", None),  # not read
+        ("one/README.md", None),
+        ("one/run/scores.json", None),
+        ("one/.lock", None),
+    ],
+)
+def test_a_run_whose_inputs_have_changed_is_not_finished(inputs, path, option):
+    path = Path(path)
+    before = path.read_text() if path.exists() else None
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("after")
+    if option is None:
+        assert RunFolder("out", inputs).is_finished()
+        return
+    with pytest.raises(ValueError, match=rf"another configuration: {option} \(its content has changed\)"):
+        RunFolder("out", inputs).is_finished()
+    path.unlink() if before is None else path.write_text(before)
+    assert RunFolder("out", inputs).is_finished()
+
+
+def test_a_finished_run_does_not_require_its_inputs(inputs):
+    for name in ("charts", "data", "one"):
+        shutil.rmtree(name)
+    Path("some.vec").unlink()
+    assert RunFolder("out", inputs).is_finished()
 
 
 def test_a_run_that_never_began_to_train_may_be_changed(tmp_path):

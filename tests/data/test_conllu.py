@@ -389,3 +389,29 @@ def test_real_treebanks_round_trip(shared, root):
         data = path.read_bytes()
         plain = gzip.decompress(data) if path.suffix == ".gz" else data
         assert written(list(read_conllu(path))) == plain, path.name
+
+
+def misc_row(number, form, misc="_"):
+    return f"{number}\t{form}\t_\tX\t_\t_\t_\t_\t_\t{misc}\n"
+
+
+NO = "SpaceAfter=No"
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([("1", "a"), ("2", "b", NO), ("3", ".", f"X=1|{NO}")], "a b."),
+        ([("1-2", "don't"), ("1", "do"), ("2", "n't"), ("3", "go")], "don't go "),
+        ([("1-2", "don't", NO), ("1", "do"), ("2", "n't"), ("3", ".")], "don't. "),
+        ([("1-2", "vom", NO), ("1", "von"), ("2", "dem"), ("3", ","), ("4", "x")], "von dem, x "),
+        ([("1", "a", NO), ("2-3", "du", f"{NO}|Y=2"), ("2", "de", NO), ("3", "le")], "ade le"),
+        ([("1-1", "a", NO), ("1", "a"), ("1.1", "e", NO), ("2-3", "xy"), ("2", "x"), ("3", "y")], "axy "),
+    ],
+)
+def test_spaces_after_words_and_ranges(rows, text):
+    (sentence,) = read_conllu(
+        io.StringIO("# text = 1-2\n" + "".join(misc_row(*each) for each in rows) + "\n")
+    )
+    pairs = zip(sentence.words, sentence.spaces, strict=True)
+    assert "".join(word + " " * space for word, space in pairs) == text

@@ -415,6 +415,16 @@ def test_spacy(parse, tag):
     tagged = tag(TEXT, output="spacy")
     assert [len(sentence) for sentence in tagged.sents] == [5, 5, 1]
     assert [token.pos_ for token in tagged][:5] == expected(CUT[0])["upos"]
+    rows = "".join(
+        f"{number}\t{form}\t_\tNOUN\t_\t_\t_\t_\t_\t{misc}\n"
+        for number, form, misc in (
+            ("1-2", "w1w2", "SpaceAfter=No"),
+            (1, "w1", "_"),
+            (2, "w2", "_"),
+            (3, ".", "_"),
+        )
+    )
+    assert parse(f"{rows}\n", output="spacy").text == "w1w2. "
     left = parse([["w1"] * 3], output="spacy", max_words=2)[0]
     assert len(list(left.sents)) == 1
 

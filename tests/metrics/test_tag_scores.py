@@ -41,6 +41,15 @@ def test_tags_on_one_side_score_zero():
     assert per_tag["Y"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2}
 
 
+@pytest.mark.parametrize("missing", ["_", None])
+def test_words_without_a_gold_tag_are_counted_not_scored(missing):
+    predictions = [{"upos": ["X", "Y"]}, {"upos": ["Y", "Y"]}]
+    scores = tag_scores(predictions, [{"upos": ["X", missing]}, {"upos": [missing, "X"]}])
+    assert (scores["accuracy"], scores["words"], scores["words_without_gold"]) == (50.0, 2, 2)
+    assert scores["per_tag"]["Y"]["precision"] == 0.0
+    assert set(scores["per_tag"]) == {"X", "Y"}
+
+
 def test_another_column():
     assert tag_scores([{"xpos": ["NN"]}], [{"xpos": ["NN"]}], column="xpos")["accuracy"] == 100.0
 
@@ -49,8 +58,8 @@ def test_another_column():
     ("predictions", "references", "message"),
     [
         ([], [], "No word to score"),
-        ([{"upos": ["X"]}], [{"upos": ["_"], "sent_id": "a"}], r"\(sent_id 'a'\): word 1 has no gold tag"),
-        ([{"upos": ["X"]}], [{"upos": [None]}], "word 1 has no gold tag"),
+        ([{"upos": ["X"]}], [{"upos": ["_"]}], "No word to score: 1 sentences"),
+        ([{"upos": ["X"]}], [{"upos": [None]}], "No word to score"),
         ([{"upos": ["X", "X"]}], [{"upos": ["X"]}], "2 entries in the predicted column 'upos' for 1"),
         ([{"tags": ["X"]}], [{"upos": ["X"]}], "predicted row has no column 'upos'"),
     ],

@@ -46,6 +46,26 @@ def test_batch_sizes_do_not_matter(tmp_path, kind):
             assert seen[0][f"eval_{name}"] == pytest.approx(scores[name])
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("parser", {"upos": [["PUNCT"], ["SYM", "PUNCT"]]}),
+        ("parser", {"deprel": [["_"], ["root", "obj"]]}),
+        ("tagger", {"upos": [["_"], ["_", "_"]]}),
+    ],
+)
+def test_development_rows_that_cannot_be_scored_are_rejected_before_training(tmp_path, kind, changes):
+    rows = gold((1, 2)).to_dict() | changes
+    dev = Dataset.from_dict(rows, features=gold((1,)).features)
+    settings = arguments(tmp_path, eval_strategy="epoch")
+    trainer = supervised(kind, settings, gold(LENGTHS), eval_dataset=dev)
+    with pytest.raises(ValueError, match="the development sentences cannot be scored: "):
+        trainer.train()
+    assert trainer.state.global_step == 0
+    trainer.args.eval_strategy = "no"
+    trainer.train()
+
+
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_evaluation_loss_is_the_corpus_mean(tmp_path, kind):
     rows = gold(LENGTHS)

@@ -226,13 +226,8 @@ def _build(options: AdaptArguments, task: Task, **changes: Any) -> BuildChartsAr
 
 
 def _is_built(build: BuildChartsArguments) -> bool:
-    """Return whether charts with these options are complete."""
-    config = Path(build.output) / "run" / CONFIG
-    if not config.exists() or not Path(build.output, CHARTS).exists():
-        return False
-    settings, weights = ChartInfo.load(Path(build.output)).settings, build.weights
-    same_weights = weights in (None, AGREEMENT, UNIFORM) or read_weights(weights) == settings.weights
-    return same_weights and yaml.safe_load(config.read_text("utf-8")) == asdict(build)
+    """Return whether charts with these options and inputs are complete."""
+    return Path(build.output, CHARTS).exists() and not RunFolder(build.output, build).differences()
 
 
 def _copy_tagger(tagger: Path, target: Path) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,13 +18,15 @@ import psutil
 import yaml
 
 from hf_xst.console import say
-from hf_xst.files import CHARTS, MODEL, RESULTS, protect_inputs, write_text
+from hf_xst.data.folders import treebank_files
+from hf_xst.data.treebank_facts import split_name
+from hf_xst.files import CHARTS, MODEL, RESULTS, input_files, protect_inputs, sha256_of, write_text
 from hf_xst.processes import process_index
 from hf_xst.records import read_json
 from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
-CONFIG, INPUTS = "config.yaml", "inputs.json"
+CONFIG, INPUTS, FILES = "config.yaml", "inputs.json", "files.json"
 
 
 class HasOutput(Protocol):
@@ -53,8 +58,8 @@ def check_output(options: HasOutput, *files: str, alone: bool = True) -> None:
 class RunFolder:
     """OUTPUT and OUTPUT/run, which is never published.
 
-    A training run owns its folder: repeated with the same configuration it resumes or, once finished, does
-    nothing; another configuration is rejected.
+    A training run owns its folder: repeated with the same configuration and inputs it resumes or, once
+    finished, does nothing; others are rejected.
 
     Args:
         output: the folder.
@@ -69,37 +74,54 @@ class RunFolder:
         self.run = self.path / "run"
         self.is_main = process_index() == 0
         self._prefix = prefix
-        self._config = asdict(options)
+        self._config, self._options = asdict(options), options
 
     def begin(self) -> None:
         """Create the folder and write configuration, command and versions; only the main process writes."""
         if self.is_main:
             self.run.mkdir(parents=True, exist_ok=True)
             self._write(CONFIG, yaml.safe_dump(self._config, sort_keys=True, allow_unicode=True))
+            if not self._prefix:
+                self._write(FILES, json.dumps(self._digests, indent=1) + "\n")
             self._write("command.txt", shlex.join(sys.argv) + "\n")
             self._write("versions.json", json.dumps(package_versions(), indent=1) + "\n")
 
     def _write(self, name: str, text: str) -> None:
         write_text(self.run / f"{self._prefix}{name}", text)
 
-    def is_finished(self) -> bool:
-        """Return whether the folder holds a finished run with this configuration.
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        """The SHA-256 of the content of the local files that each option names."""
+        digests = {}
+        for name, paths in (input_files(self._options) | _treebank_files(self._config)).items():
+            content = sorted((path.name, sha256_of(path)) for path in paths)
+            digests[name] = hashlib.sha256(repr(content).encode()).hexdigest()
+        return digests
 
-        Raises:
-            ValueError: it holds a run, finished or interrupted, with another configuration.
-        """
-        finished = (self.run / RESULTS).exists()
-        if not finished and self.last_checkpoint() is None:
-            return False
-        config = self.run / CONFIG
+    def differences(self) -> list[str]:
+        """List the settings and inputs that differ from those of the run in the folder."""
+        config, files = self.run / CONFIG, self.run / FILES
         begun = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
         wanted = yaml.safe_load(yaml.safe_dump(self._config))
-        differing = [
+        settings = [
             f"{key} ({begun.get(key, 'unknown')} there, {value} now)"
             for key, value in wanted.items()
             if key != "output" and (key not in begun or begun[key] != value)
         ]
-        if differing:
+        before = read_json(files) if files.exists() else {}
+        changed = [name for name, digest in self._digests.items() if before.get(name, digest) != digest]
+        return settings + [f"{name} (its content has changed)" for name in changed]
+
+    def is_finished(self) -> bool:
+        """Return whether the folder holds a finished run with this configuration and these inputs.
+
+        Raises:
+            ValueError: it holds a run, finished or interrupted, with another configuration or other inputs.
+        """
+        finished = (self.run / RESULTS).exists()
+        if not finished and self.last_checkpoint() is None:
+            return False
+        if differing := self.differences():
             raise ValueError(
                 f"{self.path} holds a run with another configuration: {'; '.join(differing)}. Choose another "
                 "--output, or remove that folder to start over"
@@ -139,6 +161,19 @@ class RunFolder:
         """Return the last complete checkpoint of an interrupted run, if any."""
         paths = sorted(self.run.glob("checkpoint-*"), key=lambda path: -int(path.name.rsplit("-", 1)[1]))
         return next((str(path) for path in paths if _is_complete(path)), None)
+
+
+def _treebank_files(config: Mapping[str, Any]) -> dict[str, list[Path]]:
+    """Return the files of the splits that a command reads, by option; those that are missing do not count."""
+    read = {"treebank": ("split", "dev_split"), "dev_treebank": ("dev_split",)}
+    files: dict[str, list[Path]] = {}
+    for option in read:
+        with suppress(ValueError, FileNotFoundError):
+            splits = treebank_files(config[option], data_roots=config["data"]) if config.get(option) else None
+            wanted = {split_name(config[name]) for name in read[option] if name in config}
+            chosen = [path for split in wanted for path in (splits or {}).get(split, ())]
+            files[option] = chosen or [path for paths in (splits or {}).values() for path in paths]
+    return files
 
 
 def _is_complete(checkpoint: Path) -> bool:
@@ -187,4 +222,6 @@ def summary(label: str, scores: Mapping[str, Any]) -> None:
         for key, value in scores.items()
         if isinstance(value, float) and not key.endswith(NOT_SCORES)
     ]
+    if unscored := scores.get("words_without_gold"):
+        parts.append(f"{unscored} words without a gold tag not scored")
     say(f"{label}: {', '.join(parts)}", "bold")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Literal
 
 from datasets import Dataset
@@ -18,7 +17,7 @@ from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
 from hf_xst.data import WordVectors
-from hf_xst.files import CHARTS, MODEL
+from hf_xst.files import MODEL
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.averaging import AVERAGE, SCRATCH
 from hf_xst.sources.word_checks import check_text
@@ -45,9 +44,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     check_output(options, MODEL)
     folder = RunFolder(options.output, options)
     if folder.is_finished():
-        results = TransferResults.load(folder.run)
-        _check_charts(results, options)
-        return results
+        return TransferResults.load(folder.run)
     set_seed(options.seed)
     charts, info = load_charts(options.charts)
     plan = resolve_transfer(options, info)
@@ -91,24 +88,6 @@ def transfer(options: TransferArguments) -> TransferResults:
     if folder.is_main:
         results.save(folder.run)
     return results
-
-
-def _check_charts(results: TransferResults, options: TransferArguments) -> None:
-    """Check that a finished run was trained on the present charts, if they still exist.
-
-    Raises:
-        ValueError: the charts were made again with other settings.
-    """
-    if not Path(options.charts, CHARTS).exists():
-        return
-    now, then = ChartInfo.load(Path(options.charts)), results.charts
-    then = then if then.names else replace(then, names=now.names)  # version 1 did not record them
-    differing = [key for key, value in asdict(now).items() if asdict(then)[key] != value]
-    if differing:
-        raise ValueError(
-            f"{options.output} was trained on other charts than {options.charts} holds now (they differ in "
-            f"{', '.join(differing)}); choose another --output, or remove that folder to train again"
-        )
 
 
 def _results(

@@ -119,6 +119,22 @@ class ConlluSentence:
         return self.column("deprel")
 
     @property
+    def spaces(self) -> list[bool]:
+        """Whether a space follows each word, by SpaceAfter in MISC; after a range, by that of the range.
+
+        Words inside a range are separated only if they do not spell its form (`von dem` for `vom`).
+        """
+        words, spaces = self.words, [_has_space_after(row) for row in self.rows]
+        for line in self.lines:
+            row = line_body(line).split("\t")
+            first, _, last = row[0].partition("-")
+            if last.isdigit() and first.isdigit():
+                start, end = int(first) - 1, int(last)
+                is_spelt = "".join(words[start:end]) == row[COLUMNS.index("form")]
+                spaces[start:end] = [not is_spelt] * (end - start - 1) + [_has_space_after(row)]
+        return spaces
+
+    @property
     def comments(self) -> list[str]:
         """The comment lines in order, without their line ends."""
         return [line_body(line) for line in self.lines if line.startswith("#")]
@@ -214,6 +230,10 @@ class ConlluSentence:
                 f"sentence {self.identifier}: found {count} values for {name}, "
                 f"expected {len(self.word_rows)}, one per word"
             )
+
+
+def _has_space_after(row: Sequence[str]) -> bool:
+    return "SpaceAfter=No" not in row[COLUMNS.index("misc")].split("|")
 
 
 def line_body(line: str) -> str:

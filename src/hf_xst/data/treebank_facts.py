@@ -57,7 +57,7 @@ def treebank_facts(source: str, split: str, data_roots: Sequence[str] = ()) -> l
     files = treebank_files(source, data_roots=list(data_roots))
     if files is None:
         return [asdict(TreebankFacts(source, on_hub=True))]
-    paths = files.get(_split_name(split)) or [path for each in files.values() for path in each]
+    paths = files.get(split_name(split)) or [path for each in files.values() for path in each]
     facts = dict.fromkeys(_from_path(str(path), _read_licence(path.parent)) for path in paths)
     return [asdict(each) for each in facts]
 
@@ -76,11 +76,12 @@ def named_treebanks(source: str, split: str, *, has_roots: bool = False) -> list
         return [TreebankFacts(title, code["code"], language.name if language else None) for title in titles]
     matches = [SPLIT_FILE.fullmatch(assignment) for assignment in source.split(",")]
     files = [(canonical_split(match["split"]), match["path"]) for match in matches if match]
-    paths = [path for name, path in files if name == _split_name(split)] or [path for _, path in files]
+    paths = [path for name, path in files if name == split_name(split)] or [path for _, path in files]
     return list(dict.fromkeys(map(_from_path, paths if all(matches) else [source])))
 
 
-def _split_name(split: str) -> str:
+def split_name(split: str) -> str:
+    """Return the name of a split without its slice: `train` for `train[:500]`."""
     return canonical_split(split.partition("[")[0])
 
 

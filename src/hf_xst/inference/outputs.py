@@ -186,10 +186,9 @@ def spacy_doc(sentences: Sequence[Annotated], vocab: Any = None) -> Any:
     """
     doc_class = import_optional("spacy.tokens", "spacy").Doc
     vocab = import_optional("spacy.vocab", "spacy").Vocab() if vocab is None else vocab
-    misc = [cell for sentence, _ in sentences for cell in sentence.column("misc")]
     columns: dict[str, list[Any]] = {
         "words": [word for sentence, _ in sentences for word in sentence.words],
-        "spaces": ["SpaceAfter=No" not in cell.split("|") for cell in misc],
+        "spaces": [space for sentence, _ in sentences for space in sentence.spaces],
     }
     for column, name in _SPACY_COLUMNS.items():
         values = [value for each in sentences for value in _values(column, *each)]

@@ -10,7 +10,7 @@ from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
 
 def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: str = "upos") -> dict[str, Any]:
-    """Score predicted tags against gold tags, word by word.
+    """Score predicted tags against gold tags, word by word. Words without a gold tag are not scored.
 
     Args:
         predictions: rows with the tag column.
@@ -18,24 +18,22 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
         column: the column of the tags.
 
     Returns:
-        `accuracy` in percent, `words` (their number), and `per_tag`: for each tag on either side
-        `precision`, `recall` and `f1` in percent and `support`, its number of gold words. A tag that is never
-        predicted has precision 0, one that is never gold recall 0.
+        `accuracy` in percent, `words` and `words_without_gold` (their numbers), and `per_tag`: for each
+        tag on either side `precision`, `recall` and `f1` in percent and `support`, its number of gold words.
+        A tag that is never predicted has precision 0, one that is never gold recall 0.
 
     Raises:
-        ValueError: sentences or words do not match, a gold tag is missing, or there are no words.
+        ValueError: sentences or words do not match, or no word has a gold tag.
     """
     gold: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
     correct: Counter[str] = Counter()
-    for label, prediction, reference in paired_rows(predictions, references, (column,), (column,)):
-        pairs = zip(prediction[column], reference[column], strict=True)
-        for position, (guess, truth) in enumerate(pairs, start=1):
+    unscored = 0
+    for _, prediction, reference in paired_rows(predictions, references, (column,), (column,)):
+        for guess, truth in zip(prediction[column], reference[column], strict=True):
             if truth in MISSING:
-                raise ValueError(
-                    f"{label}: word {position} has no gold tag in column {column!r} (found {truth!r}). "
-                    "Exclude sentences without gold tags from the evaluation."
-                )
+                unscored += 1
+                continue
             gold[truth] += 1
             predicted["_" if guess is None else guess] += 1
             correct[truth] += guess == truth
@@ -47,6 +45,7 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
     return {
         "accuracy": 100.0 * correct.total() / gold.total(),
         "words": gold.total(),
+        "words_without_gold": unscored,
         "per_tag": {
             tag: _one_tag(correct[tag], predicted[tag], gold[tag])
             for tag in sorted(gold.keys() | predicted.keys())

@@ -156,7 +156,18 @@ class StructuredTrainer(Trainer):
         return sampler
 
     def train(self, *args: Any, **kwargs: Any) -> TrainOutput:
-        """Train; see `transformers.Trainer.train`."""
+        """Train; see `transformers.Trainer.train`.
+
+        Raises:
+            ValueError: the development rows cannot be scored, e.g. since all words are punctuation.
+        """
+        dev = self.eval_dataset
+        if isinstance(dev, Dataset) and len(dev) and self.args.eval_strategy != "no":
+            gold = references(dev)
+            try:
+                self._scores(gold, gold)
+            except ValueError as error:
+                raise ValueError(f"the development sentences cannot be scored: {error}") from error
         with denormals_flushed():
             return super().train(*args, **kwargs)
 
@@ -260,13 +271,17 @@ class StructuredTrainer(Trainer):
             metrics["loss"] = sum(r["loss"] for r in records) / max(1, sum(r["units"] for r in records))
         if self.compute_metrics is not None:
             return metrics | self.compute_metrics(EvalPrediction(predictions=columns, label_ids=rows))
+        return metrics | self._scores(columns, references(rows))
+
+    def _scores(self, predictions: Sequence[Row], gold: Sequence[Row]) -> dict[str, float]:
+        """Score the model's columns; nothing if gold has none."""
         names, main = self.bare_model.columns, self.bare_model.main_metric
-        if not all(name in rows[0] for name in names):
-            return metrics
+        if not all(name in gold[0] for name in names):
+            return {}
         if main not in MAIN_SCORES:
-            return metrics | {main: joint_accuracy(columns, rows, names)}
-        scores = score(columns, references(rows), names, self.bare_model.scheme)
-        return metrics | {key: value for key, value in scores.items() if isinstance(value, float)}
+            return {main: joint_accuracy(predictions, gold, names)}
+        scores = score(predictions, gold, names, self.bare_model.scheme)
+        return {key: value for key, value in scores.items() if isinstance(value, float)}
 
 
 def references(rows: Any) -> Sequence[Row]:
