@@ -1,14 +1,21 @@
-"""Write files atomically, and name the files that commands leave."""
+"""Write files atomically, by one process at a time, and never over inputs or files of others."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import re
+import secrets
+import socket
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
@@ -18,6 +25,11 @@ FILE_OPTIONS = frozenset(
 )
 _DESCRIPTIONS = (".md", ".svg", ".png")
 FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
+_PARTS_OF_FOLDERS = ("", "data", "tagger", "run")
+# How the pictures, pages and reports of this package begin.
+_MARK = re.compile(rb'<svg [^>]*class="hf-xst|(<!doctype html>\n)?<!-- written by hf-xst')
+_OWNERS = ("hf-xst ", "another process")
+_owned: ContextVar[frozenset[Path]] = ContextVar("_owned", default=frozenset())
 
 
 @contextmanager
@@ -33,22 +45,46 @@ def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the same folder and rename it to `path` on success.
+    """Yield a new temporary file in the same folder and move it to `path` on success.
 
-    If the block raises, the temporary file is removed and an existing file at `path` stays unchanged.
+    If the block raises, the temporary file is removed and an existing file at `path` stays unchanged. A pipe
+    or device is written directly.
 
     Args:
         path: The final path; missing parent folders are created.
     """
-    target = Path(path)
+    if is_stream(path):
+        yield Path(path)
+        return
+    target = behind_link(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    temporary = target.with_name(f".hf_xst-{secrets.token_hex(8)}.part")
+    mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
     try:
         with name_in_errors(target):
             yield temporary
-        temporary.replace(target)
+        replace_file(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def replace_file(temporary: Path, target: Path) -> None:
+    """Move a finished file to its target, which keeps its permissions if it exists."""
+    if target.exists():
+        temporary.chmod(target.stat().st_mode & 0o7777)
+    temporary.replace(target)
+
+
+def behind_link(path: str | os.PathLike[str]) -> Path:
+    """Return the file to write for a path: the target of a symbolic link, otherwise the path itself."""
+    return Path(os.path.realpath(path) if Path(path).is_symlink() else path)
+
+
+def is_stream(output: str | os.PathLike[str]) -> bool:
+    """Return whether an output is stdout (`-`), a pipe or a device: it cannot be replaced when complete."""
+    path = Path(output)
+    return str(output) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -61,7 +97,7 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     """Reject outputs that would overwrite an input of a command.
 
     Inputs are all existing paths that `FILE_OPTIONS` and `FOLDER_OPTIONS` name, in any form (`PATH`,
-    `NAME=PATH`, `A=PATH,B=PATH`), and the files directly in a folder that the latter name.
+    `NAME=PATH`, `A=PATH,B=PATH`), and the files of a model or charts in a folder that the latter name.
 
     Args:
         options: the options of the command, a data class.
@@ -74,8 +110,9 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
         target = output.resolve()
         for name, value in vars(options).items():
             for path in _paths_in(value) if name in FILE_OPTIONS | FOLDER_OPTIONS else ():
-                inside = name in FOLDER_OPTIONS and target.parent == path and target.exists()
-                if target == path or inside:
+                parts = [path / part for part in _PARTS_OF_FOLDERS if name in FOLDER_OPTIONS]
+                same = target == path or (target.exists() and path.exists() and target.samefile(path))
+                if same or (target.parent in parts and target.exists()):
                     raise ValueError(
                         f"{output} would overwrite an input of --{name.replace('_', '-')}; choose another "
                         "--output"
@@ -104,6 +141,76 @@ def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
         target = path.resolve()
         if not any(target.is_relative_to(each) for each in roots):
             raise ValueError(f"{path} is a link to {target}, outside of its folder; replace it by a copy")
+
+
+def protect_files(*outputs: str | os.PathLike[str], remedy: str = "pass --overwrite to replace it") -> None:
+    """Reject outputs that exist and do not begin with the mark of this package.
+
+    Raises:
+        ValueError: such an output exists.
+    """
+    for path in map(Path, outputs):
+        if not path.exists() or is_stream(path):
+            continue
+        with path.open("rb") as stream:
+            if not _MARK.match(stream.read(4096)):
+                raise ValueError(f"{path} exists and was not written by hf-xst; move it, or {remedy}")
+
+
+@contextmanager
+def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
+    """Keep other processes and threads from writing an output, with an operating-system lock on a file.
+
+    The lock file lies beside the output, or in it if the folder above is read-only. It is removed at the end;
+    one that a killed process left does not block. A command may call others that write the same output.
+
+    Args:
+        output: a file or folder; pipes and devices are not locked.
+        command: name of the command, for the message to others.
+
+    Raises:
+        ValueError: another process owns the output; the message names it.
+    """
+    target = Path(output).resolve()
+    if is_stream(output) or target in _owned.get():
+        yield
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    place = next((each for each in (target.parent, target) if os.access(each, os.W_OK)), None)
+    if place is None:  # nothing can be written
+        yield
+        return
+    path = place / f".{target.name}.hf-xst-lock"
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise ValueError(
+            f"{output} is being written by {_owner(path)}; wait until it ends, or choose another output"
+        ) from None
+    if not _owner(path).startswith(_OWNERS):
+        lock.release()
+        raise ValueError(f"{path} exists and was not written by hf-xst; move it, or choose another output")
+    token = _owned.set(_owned.get() | {target})
+    try:
+        with suppress(OSError):  # Windows lets nobody write a locked file
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            path.write_text(
+                f"hf-xst {command} (process {os.getpid()} on {socket.gethostname()} since {since})"
+            )
+        yield
+    finally:
+        _owned.reset(token)
+        with suppress(OSError):
+            path.unlink()
+        lock.release()
+
+
+def _owner(lock: Path) -> str:
+    try:
+        return lock.read_text("utf-8", "replace") or _OWNERS[1]
+    except OSError:
+        return _OWNERS[1]
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

@@ -265,7 +265,10 @@ def test_files_of_predictions_train_a_parser_from_scratch(world, tmp_path):
         ),
         ({"parsers": ["a=parser1"], "gold": "untagged.conllu"}, "no sentence is left"),
         ({"taggers": ["a=tagger1"], "text": "empty.txt"}, "empty.txt has no sentences"),
-        ({"taggers": ["a=tagger1"], "output": "parser1"}, "already holds a model"),
+        (
+            {"taggers": ["a=tagger1"], "output": "parser1"},
+            "parser1.config.json was not written by this command",
+        ),
         (
             {"taggers": ["a=tagger1"], "parsers": ["b=tagger2"]},
             "the source b predicts upos; expected a parser",
@@ -293,7 +296,7 @@ def test_mistakes_are_found_before_any_training(world, tmp_path, changes, messag
 
 def test_a_report_of_somebody_else_is_kept(world, tmp_path):
     (tmp_path / "report.md").write_text("# My report\n")
-    with pytest.raises(ValueError, match=r"report\.md was not written by adapt"):
+    with pytest.raises(ValueError, match=r"report\.md exists and was not written by hf-xst"):
         hf_xst.adapt(text=str(world.text), taggers=[f"a={world.folder}/tagger1"], output=str(tmp_path))
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"report.md": "# My report\n"}
 

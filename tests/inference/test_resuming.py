@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_incomplete_block_is_truncated(tmp_path):
 def test_a_run_killed_before_its_first_block_starts_over(tmp_path):
     path = tmp_path / "out.conllu"
     partial_path(path).write_text("thr")
-    state = {"bytes": 0, "progress": {}, "identity": {"a": 1}}
+    state = {"bytes": 0, "sha256": sha256(b"").hexdigest(), "progress": {}, "identity": {"a": 1}}
     state_path(partial_path(path)).write_text(json.dumps(state))
     write(tmp_path / "out.conllu", BLOCKS, resume=True)
     assert content(tmp_path / "out.conllu") == "".join(BLOCKS)
@@ -135,9 +136,11 @@ def test_partial_file_of_another_run_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="was written with other settings: a, b; remove"):
         write(path, BLOCKS, resume=True, identity={"a": 2, "b": [1]})
     assert content(partial_path(path)) == "".join(BLOCKS[:2])
-    partial_path(path).write_text("o")
-    with pytest.raises(ValueError, match="is shorter than when the run stopped"):
-        write(path, BLOCKS, resume=True)
+    for other in ("o", "other" + "".join(BLOCKS)):
+        partial_path(path).write_text(other)
+        with pytest.raises(ValueError, match="was changed since the run stopped"):
+            write(path, BLOCKS, resume=True)
+        assert partial_path(path).read_text() == other
 
 
 def test_state_records_complete_bytes(tmp_path):
@@ -146,6 +149,7 @@ def test_state_records_complete_bytes(tmp_path):
     state = json.loads((tmp_path / "out.part.conllu.json").read_text())
     assert state == {
         "bytes": len("".join(BLOCKS[:2]).encode()),
+        "sha256": sha256("".join(BLOCKS[:2]).encode()).hexdigest(),
         "progress": {"blocks": 2},
         "identity": {"a": 1},
     }

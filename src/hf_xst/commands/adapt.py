@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import yaml
 
 from hf_xst.charts.dataset import ChartInfo
-from hf_xst.commands.adapt_report import Stage, TextCounts, check_report, gold_for, write_report
+from hf_xst.commands.adapt_report import Stage, TextCounts, gold_for, write_report
 from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.options import (
     AdaptArguments,
@@ -27,7 +28,7 @@ from hf_xst.commands.transfer import transfer
 from hf_xst.console import say
 from hf_xst.data import ConlluSentence, iterate_unlabelled, write_conllu
 from hf_xst.data.sentence import BLANK
-from hf_xst.files import CHARTS, MODEL, sha256_of
+from hf_xst.files import CHARTS, MODEL, protect_files, protect_inputs, sha256_of
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.processes import process_index
@@ -37,7 +38,7 @@ from hf_xst.sources.averaging import SCRATCH
 from hf_xst.sources.loading import Task
 from hf_xst.sources.pool import SourcePool, check_weights
 
-PREFIX, TEXT_RECORD, UPOS = "adapt-", "adapt-text.json", "upos"
+PREFIX, TEXT, TEXT_RECORD, UPOS = "adapt-", "text.conllu", "adapt-text.json", "upos"
 BEGUN = f"{PREFIX}{CONFIG}"
 
 
@@ -75,10 +76,11 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     Raises:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.
     """
-    check_output(options, MODEL, "report.md")
+    check_output(options, MODEL)
     folder = RunFolder(options.output, options, prefix=PREFIX)
     report = folder.path / "report.md"
-    check_report(report)
+    protect_inputs(options, report, folder.run / TEXT)
+    protect_files(report, remedy="choose another --output")
     _check_options(options, folder)
     gold = {task: gold_for(task, options) for task, (sources, _) in _sources(options).items() if sources}
     text, counts = _normalise_text(options, folder)
@@ -158,7 +160,7 @@ def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, T
     Raises:
         ValueError: the text is empty, or another one than that of an earlier run.
     """
-    path, record = folder.run / "text.conllu", folder.run / TEXT_RECORD
+    path, record = folder.run / TEXT, folder.run / TEXT_RECORD
     identity = {"sha256": sha256_of(options.text), "format": options.format}
     if record.exists() and (folder.run / BEGUN).exists():
         content = read_json(record)
@@ -233,8 +235,7 @@ def _is_built(build: BuildChartsArguments) -> bool:
 def _copy_tagger(tagger: Path, target: Path) -> Path:
     """Copy the files of the tagger, without its run, into the folder where `predict` finds it."""
     if process_index() == 0 and not target.exists():
-        aside = target.with_name(f".{target.name}.part")
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.copytree(tagger, aside, ignore=shutil.ignore_patterns("run"))
+        aside = Path(tempfile.mkdtemp(prefix="tagger-", dir=target.parent / "run"))
+        shutil.copytree(tagger, aside, ignore=shutil.ignore_patterns("run"), dirs_exist_ok=True)
         aside.rename(target)
     return target

@@ -73,12 +73,6 @@ class Stage:
     model: Path
 
 
-def check_report(path: Path) -> None:
-    """Raise ValueError if the path holds anything but a report of adapt."""
-    if path.exists() and not (path.is_file() and path.read_bytes().startswith(MARK.encode())):
-        raise ValueError(f"{path} was not written by adapt; move it, or choose another --output")
-
-
 def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
     """Load the sentences with gold for a task, if given.
 

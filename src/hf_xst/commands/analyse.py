@@ -21,7 +21,7 @@ from hf_xst.commands.options import (
     takes_options,
 )
 from hf_xst.commands.presets import length_limits
-from hf_xst.commands.runs import RunFolder
+from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
 from hf_xst.console import console, say
 from hf_xst.drawing.plots import save_figure, scatter
@@ -32,7 +32,7 @@ from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
 
-RESULT = "analysis.json"
+RESULT, PREFIX = "analysis.json", "analyse-"
 
 
 @dataclass(kw_only=True)
@@ -63,6 +63,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     Raises:
         ValueError: if sources, weights or sentences do not fit together.
     """
+    check_output(arguments, RESULT, "sources.svg", "sources.png", alone=False, prefix=PREFIX)
     if arguments.treebank is None:
         raise ValueError("pass --treebank: charts are measured against gold annotation")
     learned = read_weights(arguments.weights) if arguments.weights else None
@@ -79,7 +80,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     rows = annotate(gold, arguments.tagger, vectors)
     check_text(models, rows)
     result = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}
-    folder = RunFolder(arguments.output, arguments, prefix="analyse-")
+    folder = RunFolder(arguments.output, arguments, prefix=PREFIX)
     folder.begin()
     if not folder.is_main:
         return result

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hf_xst.commands.options import option, required
+from hf_xst.commands.options import option, required, takes_options
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import say
+from hf_xst.files import protect_files
 from hf_xst.hub.card import README, write_card
 from hf_xst.hub.metadata import check_languages
-from hf_xst.hub.pictures import read_example
+from hf_xst.hub.pictures import TABLE, TREE, read_example
 from hf_xst.hub.run_records import CARD_OPTIONS, EXAMPLE, RunRecords
 
 _REMEMBERED = ("title", "language", "license", "license_link", "text_license")
@@ -32,8 +33,10 @@ class CardArguments:
         "Sentence for the picture, annotated by the model: words separated by spaces, or a CoNLL-U file. It "
         "is published with the card."
     )
+    overwrite: bool = option("Replace pictures that hf-xst did not write.", False)
 
 
+@takes_options(CardArguments)
 def card(arguments: CardArguments) -> None:
     """Write FOLDER/README.md and its pictures, and record the options for later cards of the folder.
 
@@ -46,6 +49,8 @@ def card(arguments: CardArguments) -> None:
     """
     folder = Path(arguments.folder)
     records = RunRecords.read(folder)
+    if not arguments.overwrite:
+        protect_files(folder / TREE, folder / TABLE)
     check_languages(arguments.language)
     stated = {key for key, value in asdict(arguments).items() if value}
     if arguments.example and records.kind == "charts":

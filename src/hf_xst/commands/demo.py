@@ -23,6 +23,7 @@ from hf_xst.commands.options import (
     TransferArguments,
     VoteArguments,
     option,
+    takes_options,
 )
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.train_source import train_source
@@ -76,6 +77,7 @@ class DemoArguments:
     max_steps: int = option("Updates of each target model.", 150)
 
 
+@takes_options(DemoArguments)
 def demo(arguments: DemoArguments) -> Scores:
     """Invent languages, train sources, transfer by all methods, compare them, and parse a sentence.
 
@@ -85,10 +87,11 @@ def demo(arguments: DemoArguments) -> Scores:
     Returns:
         The main score of each method, by task.
     """
-    check_output(arguments)
+    check_output(arguments, "data")
     folder = RunFolder(arguments.output, arguments)
     results = read_json(folder.run / RESULTS) if folder.is_finished() else None
     if results is None:
+        folder.begin()
         say("inventing four languages with treebanks, and a fifth with unlabelled text only")
         write_languages(folder.path / "data", arguments.sentences, arguments.seed, test=TEST_SENTENCES)
         steps = [(task, *step) for task in METRICS for step in task_steps(task, folder.path, arguments)]
@@ -100,7 +103,6 @@ def demo(arguments: DemoArguments) -> Scores:
             if title in METHODS:
                 scores[task][title] = main_score(result)[1]
         results = {"scores": scores}
-        folder.begin()
         folder.write_json(RESULTS, results)
     out = Console()
     out.print(comparison(results["scores"]))

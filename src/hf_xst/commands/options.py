@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.chart import FLOOR, Rule
+from hf_xst.files import sole_owner
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.processes import shared_work, wait_for_all
 from hf_xst.sources.agreement import Measure
@@ -39,19 +42,25 @@ def required(help_text: str) -> Any:
 def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]], Callable[..., Result]]:
     """Let the function of a command take its options as a data class or as keyword arguments.
 
-    The processes of a launcher share its work, see `hf_xst.processes`.
+    The command owns its output before it reads anything. The processes of a launcher share its work, see
+    `hf_xst.processes`; the main one owns the output.
 
     Args:
-        kind: the data class.
+        kind: the data class, with an output or folder.
     """
 
     def decorate(command: Callable[[Options], Result]) -> Callable[..., Result]:
+        name = command.__name__.replace("_", "-")
+
         @wraps(command)
         def run(options: Options | None = None, /, **fields: Any) -> Result:
             if options is not None and fields:
                 raise TypeError(f"pass a {kind.__name__} or keyword arguments, not both")
-            with shared_work():
-                result = command(kind(**fields) if options is None else options)
+            options = kind(**fields) if options is None else options
+            output = vars(options).get("output") or vars(options)["folder"]
+            is_main = os.environ.get("RANK", "0") == "0"
+            with sole_owner(output, name) if is_main else nullcontext(), shared_work():
+                result = command(options)
                 wait_for_all()  # the main process has written what a next command reads
                 return result
 

@@ -16,7 +16,7 @@ from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
-from hf_xst.files import protect_inputs
+from hf_xst.files import is_stream, protect_inputs
 from hf_xst.inference.annotation import (
     BLOCK,
     AnnotationSettings,
@@ -99,7 +99,7 @@ def predict(arguments: PredictArguments) -> None:
         ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
             long and `too_long` is "error", or the output belongs to another interrupted run.
     """
-    to_stream = _is_stream(arguments.output)
+    to_stream = is_stream(arguments.output)
     if to_stream and arguments.resume:
         raise ValueError("--resume continues a file: pass --output")
     if not to_stream:
@@ -214,12 +214,6 @@ def _write_to_file(annotator: Annotator, sentences: _Input, write: Writer, file:
     rate = (counts.words - done) / max(1e-9, time.perf_counter() - begin)
     say(f"{file.path}: {counts.sentences} sentences, {counts.words} words ({rate:,.0f} words/s)")
     return counts
-
-
-def _is_stream(output: str) -> bool:
-    """Return whether the output cannot be replaced when complete: stdout, a pipe, a device."""
-    path = Path(output)
-    return output == STREAM or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager

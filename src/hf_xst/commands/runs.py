@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -23,10 +24,11 @@ from hf_xst.data.treebank_facts import split_name
 from hf_xst.files import CHARTS, MODEL, RESULTS, input_files, protect_inputs, sha256_of, write_text
 from hf_xst.processes import process_index
 from hf_xst.records import read_json
+from hf_xst.sources.building import BUILDING
 from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
-CONFIG, INPUTS, FILES = "config.yaml", "inputs.json", "files.json"
+CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "versions.json"
 
 
 class HasOutput(Protocol):
@@ -35,13 +37,14 @@ class HasOutput(Protocol):
     output: str
 
 
-def check_output(options: HasOutput, *files: str, alone: bool = True) -> None:
-    """Reject an output that is a file, contains the result of another command, or would overwrite an input.
+def check_output(options: HasOutput, *files: str, alone: bool = True, prefix: str = "") -> None:
+    """Reject an output that is a file, contains what another wrote, or would overwrite an input.
 
     Args:
         options: the options of the command.
         files: what this command writes into the folder, besides `run/`.
         alone: reject folders with results of other commands.
+        prefix: see `RunFolder`.
 
     Raises:
         ValueError: the output is rejected.
@@ -53,6 +56,12 @@ def check_output(options: HasOutput, *files: str, alone: bool = True) -> None:
         if alone and name not in files and (path / name).is_file():
             raise ValueError(f"--output {path} already holds {content}; choose another folder")
     protect_inputs(options, *(path / name for name in files))
+    is_ours = any((path / "run" / name).exists() for name in (f"{prefix}{VERSIONS}", BUILDING))
+    present = [name for name in files if os.path.lexists(path / name)]
+    if present and not is_ours:
+        raise ValueError(
+            f"{path / present[0]} was not written by this command; move it, or choose another --output"
+        )
 
 
 class RunFolder:
@@ -84,7 +93,7 @@ class RunFolder:
             if not self._prefix:
                 self._write(FILES, json.dumps(self._digests, indent=1) + "\n")
             self._write("command.txt", shlex.join(sys.argv) + "\n")
-            self._write("versions.json", json.dumps(package_versions(), indent=1) + "\n")
+            self._write(VERSIONS, json.dumps(package_versions(), indent=1) + "\n")
 
     def _write(self, name: str, text: str) -> None:
         write_text(self.run / f"{self._prefix}{name}", text)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure_triples, to_mask
-from hf_xst.commands.options import option
+from hf_xst.commands.options import option, takes_options
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.sentence import BLANK, head_number
@@ -20,7 +20,7 @@ from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
 from hf_xst.drawing.text import check_columns
 from hf_xst.drawing.views import ChartView
-from hf_xst.files import protect_inputs, write_text
+from hf_xst.files import protect_files, protect_inputs, write_text
 from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
@@ -49,8 +49,10 @@ class ShowArguments:
         "Text for a terminal, one picture, or a page of pictures; defaults to the suffix of the output."
     )
     output: str = option("Output file; - for stdout.", "-")
+    overwrite: bool = option("Replace an output that is not a picture or page of hf-xst.", False)
 
 
+@takes_options(ShowArguments)
 def show(arguments: ShowArguments) -> None:
     """Draw the selected sentences.
 
@@ -65,6 +67,8 @@ def show(arguments: ShowArguments) -> None:
         raise ValueError("pass either a CoNLL-U file (hf-xst show FILE.conllu) or --charts DIR")
     if arguments.output != "-":
         protect_inputs(arguments, arguments.output)
+    if not arguments.overwrite:
+        protect_files(arguments.output)
     if arguments.input is not None and Path(arguments.input).is_dir():
         raise ValueError(f"{arguments.input} is a folder; for a folder of charts: --charts {arguments.input}")
     output_format = arguments.format or _format_of(arguments.output)

@@ -73,6 +73,7 @@ def html_page(drawings: Iterable[tuple[str, Drawing]], title: str) -> str:
         "h1{font-size:1.2rem}h2{font-size:.9rem;font-weight:normal;opacity:.75}"
     )
     return (
-        f'<!doctype html>\n<html>\n<head><meta charset="utf-8"><title>{escape(title)}</title>'
+        "<!doctype html>\n<!-- written by hf-xst show -->\n<html>\n"
+        f'<head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{style}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n{sections}</body>\n</html>\n"
     )

@@ -16,8 +16,10 @@ from datasets import Dataset, Features, List, Value, load_dataset
 
 from hf_xst.charts.dataset import ChartInfo, shards_in
 from hf_xst.data import WordVectors, read_vectors
-from hf_xst.files import CHARTS, MODEL, atomic_path
+from hf_xst.files import CHARTS, MODEL
 from hf_xst.hub.card import README
+from hf_xst.hub.pictures import TABLE, TREE
+from hf_xst.hub.run_records import EXAMPLE
 from hf_xst.hub.texts import drawn_part
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.kinds import model_class
@@ -92,14 +94,14 @@ def is_allowed(name: str, kind: Kind) -> bool:
 
 
 def link_files(folder: Path, target: Path) -> None:
-    """Link all files of a folder into another one, where some can be replaced; the card is copied.
+    """Link all files of a folder into another one, where some can be replaced; what a card writes is copied.
 
     Files that are never pushed are linked too: the card is generated from them.
     """
     for name, path in _files(folder):
         link = target / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        if name == README:
+        if name in (README, TREE, TABLE, EXAMPLE):
             shutil.copyfile(path, link)
         else:
             link.symlink_to(path.resolve())
@@ -195,8 +197,9 @@ def add_readable_columns(folder: Path, info: ChartInfo) -> None:
     """Add to the charts in a folder columns that name the allowed candidates of each word."""
     for path in shards_in(folder):
         rows = load_dataset("parquet", data_files={"train": [str(path)]}, split="train")
-        with atomic_path(path) as temporary:
-            with_readable_columns(rows, info).to_parquet(str(temporary))
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as temporary:
+            with_readable_columns(rows, info).to_parquet(temporary.name)
+        Path(temporary.name).replace(path)  # the target of a link stays unchanged
 
 
 def with_readable_columns(rows: Dataset, info: ChartInfo) -> Dataset:

@@ -9,6 +9,7 @@ read gzip read all members), so its bytes do not depend on interruptions.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -16,16 +17,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hf_xst.files import name_in_errors, write_text
+from hf_xst.files import behind_link, name_in_errors, replace_file, write_text
 
 _GZIP = ".gz"
 # A fifth of the time of level 9, for files that are a few percent larger.
 _GZIP_LEVEL = 6
+_PIECE = 1 << 20
 
 
 def partial_path(path: str | os.PathLike[str]) -> Path:
     """Return the name of an unfinished file: `.part` before the last suffix other than `.gz`."""
-    target = Path(path)
+    target = behind_link(path)
     end = _GZIP if target.name.endswith(_GZIP) else ""
     plain = Path(target.name.removesuffix(_GZIP))
     return target.with_name(f"{plain.stem}.part{plain.suffix}{end}")
@@ -54,12 +56,12 @@ class ResumableFile:
     def __init__(
         self, path: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False
     ) -> None:
-        self.path, self.partial = Path(path), partial_path(path)
+        self.path, self.partial = behind_link(path), partial_path(path)
         if self.path.is_dir():
             raise ValueError(f"{self.path} is a folder; expected the name of a file to write")
         self._state_path = state_path(self.partial)
         self._identity = json.loads(json.dumps(identity))
-        self._complete = 0
+        self._complete, self._digest = 0, hashlib.sha256()
         self.progress: dict[str, Any] = {}
         """The progress passed to `add` with the last block; empty without blocks."""
         state = self._state()
@@ -73,7 +75,7 @@ class ResumableFile:
             state = json.loads(self._state_path.read_text(encoding="utf-8")) if paths else None
         except (OSError, ValueError):
             state = {}
-        is_ours = isinstance(state, dict) and {"bytes", "progress", "identity"} == set(state)
+        is_ours = isinstance(state, dict) and {"bytes", "sha256", "progress", "identity"} == set(state)
         if paths and (not is_ours or any(path.is_symlink() for path in paths)):
             raise ValueError(
                 f"{paths[0]} exists and was not left by an interrupted run; rename it, or choose another "
@@ -93,8 +95,11 @@ class ResumableFile:
             raise ValueError(
                 f"{self.partial} was written with other settings: {', '.join(changed)}; {restart}"
             )
-        if self.partial.stat().st_size < state["bytes"]:
-            raise ValueError(f"{self.partial} is shorter than when the run stopped; {restart}")
+        with self.partial.open("rb") as stream:
+            for start in range(0, state["bytes"], _PIECE):
+                self._digest.update(stream.read(min(_PIECE, state["bytes"] - start)))
+        if self._digest.hexdigest() != state["sha256"]:
+            raise ValueError(f"{self.partial} was changed since the run stopped; {restart}")
         self._complete, self.progress = state["bytes"], state["progress"]
 
     def __enter__(self) -> Self:
@@ -113,12 +118,18 @@ class ResumableFile:
         self._write_state()
 
     def _write_state(self) -> None:
-        state = {"bytes": self._complete, "progress": self.progress, "identity": self._identity}
+        state = {
+            "bytes": self._complete,
+            "sha256": self._digest.hexdigest(),
+            "progress": self.progress,
+            "identity": self._identity,
+        }
         write_text(self._state_path, json.dumps(state) + "\n")
 
     def _write(self, data: bytes) -> None:
         zipped = self.path.name.endswith(_GZIP)
         rest = memoryview(gzip.compress(data, _GZIP_LEVEL, mtime=0) if zipped else data)
+        self._digest.update(rest)
         with name_in_errors(self.partial):
             while rest:
                 rest = rest[self._stream.write(rest) :]
@@ -132,7 +143,7 @@ class ResumableFile:
             self._stream.truncate(self._complete)
         self._stream.close()
         if kind is None:
-            self.partial.replace(self.path)
+            replace_file(self.partial, self.path)
         elif not self.progress:
             self.partial.unlink()
         if kind is None or not self.progress:

@@ -23,7 +23,7 @@ from hf_xst.processes import from_main
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
-STATE_FILE = "run/building.json"
+BUILDING = "building.json"
 
 
 class ChartMaker:
@@ -100,7 +100,7 @@ def build_shards(
     shards = max(1, -(-len(rows) // shard_size))
     content = {**identity, "shard_size": shard_size, "text": content_hash(rows)}
     begun = json.loads(json.dumps(content))
-    state = from_main(lambda: _state(output / STATE_FILE, begun))
+    state = from_main(lambda: _state(output / "run" / BUILDING, begun))
     complete = from_main(lambda: [name for name in state["shards"] if (output / "data" / name).exists()])
     features = chart_features(rows.features)
     make.take_counts()
@@ -128,15 +128,17 @@ def build_shards(
                 ordered = [charts[index] for index in range(len(indices))]
                 rows_to_dataset(ordered, features).to_parquet(str(aside))
             state["shards"][name] = asdict(counts)
-            write_text(output / STATE_FILE, json.dumps(state))
+            write_text(output / "run" / BUILDING, json.dumps(state))
     return sum((ChartCounts(**counts) for counts in state["shards"].values()), ChartCounts())
 
 
 def _state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """Load the state of an interrupted run, or begin one."""
     if not path.exists():
-        return {"identity": identity, "shards": {}}
-    state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        state: dict[str, Any] = {"identity": identity, "shards": {}}
+        write_text(path, json.dumps(state))  # marks the folder as ours
+        return state
+    state = json.loads(path.read_text(encoding="utf-8"))
     begun = state["identity"]
     differing = [key for key in {**begun, **identity} if begun.get(key) != identity.get(key)]
     if differing:
