@@ -163,7 +163,9 @@ class LoopArguments:
     epochs: float | None = option("Passes over the data; --max-steps takes precedence.")
     max_steps: int | None = option("Number of updates; takes precedence over --epochs.")
     batch_size: int | None = option("Sentences per batch and process.")
-    learning_rate: float | None = option("Learning rate of Adam; defaults to the published one.")
+    learning_rate: float | None = option(
+        "Learning rate of Adam; defaults to the published one, from scratch to 5e-4."
+    )
     trainer: list[str] = option("Further fields of transformers.TrainingArguments as KEY=VALUE.", [])
     cache_embeddings: bool = option(
         "Compute the output of a frozen encoder once and keep it in memory (2 bytes per number).", True
@@ -285,9 +287,12 @@ class TransferArguments(OutputArguments, NewModelArguments, LoopArguments):
         "is the chart loss (recommended: 0.5; paper: 0)."
     )
     max_steps: int | None = option(
-        "Number of updates; takes precedence over --epochs; defaults to 800 (recommended: 200)."
+        "Number of updates; takes precedence over --epochs; defaults to 800 (recommended: 200), from scratch "
+        "over --encoder to 1000."
     )
-    batch_size: int | None = option("Sentences per batch and process; defaults to 80 (recommended: 20).")
+    batch_size: int | None = option(
+        "Sentences per batch and process; defaults to 80 (recommended, or from scratch: 20)."
+    )
     treebank: str | None = option("Treebank for development curves; never trained on.")
     data: list[str] = option("Folders that contain UD_... folders, searched for language codes.", [])
     split: str = option("Split of that treebank.", "dev")
