@@ -63,6 +63,29 @@ def chain_candidates(n: int, tags: int) -> list[Candidates]:
     ]
 
 
+def bracketings(first: int, last: int) -> list[frozenset[tuple[int, int]]]:
+    """List the spans of all binary trees over the words from `first` to `last`."""
+    if first == last:
+        return [frozenset({(first, first)})]
+    return [
+        left | right | {(first, last)}
+        for middle in range(first, last)
+        for left in bracketings(first, middle)
+        for right in bracketings(middle + 1, last)
+    ]
+
+
+def constituency_candidates(n: int, labels: int) -> list[Candidates]:
+    """List all binary trees with labelled spans; label 0, no constituent, is one of the labels."""
+    spans = [(first, last) for last in range(n) for first in range(last + 1)]
+    found = []
+    for tree in bracketings(0, n - 1):
+        for chosen in itertools.product(range(1, labels), repeat=len(tree)):
+            names = dict(zip(sorted(tree), chosen, strict=True))
+            found.append(tuple(names.get(span, 0) for span in spans))
+    return found
+
+
 def independent_candidates(n: int, choices: int) -> list[Candidates]:
     return list(itertools.product(range(choices), repeat=n))
 

@@ -17,17 +17,19 @@ from helpers.structure_oracle import (
     Candidates,
     Enumerated,
     chain_candidates,
+    constituency_candidates,
     independent_candidates,
     tree_candidates,
 )
-from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
+from hf_xst.structures import ConstituencyTreeCRF, DependencyTreeCRF, LinearChainCRF, Structure
 
 
 @dataclass(frozen=True)
 class Space:
     """A kind of structure: its constructor, the shape of its scores, its enumeration, and its size.
 
-    `shape`, `listed` and `count` take words and labels; `shape` is without the batch.
+    `shape`, `listed` and `count` take words and labels; `shape` is without the batch. `best_axes` is the
+    number of axes of a `best()` that run over words.
     """
 
     name: str
@@ -35,12 +37,18 @@ class Space:
     shape: Callable[[int, int], tuple[int, ...]]
     listed: Callable[[int, int], list[Candidates]]
     count: Callable[[int, int], float]
+    best_axes: int = 1
+    fewest_labels: int = 1
+
+    def inside(self, n: int) -> tuple[slice, ...]:
+        """Return the index of the entries of n words in one sentence of a `best()`."""
+        return (slice(n),) * self.best_axes
 
     def random(
         self, lengths: list[int], labels: int = 2, *, scale: float = 1.0, seed: int = 0, absent: float = 0.0
     ) -> Structure[Any]:
         """Draw a batch with float64 scores, of which the fraction `absent` is -inf."""
-        generator = torch.Generator().manual_seed(seed)
+        generator, labels = torch.Generator().manual_seed(seed), max(labels, self.fewest_labels)
         shape = (len(lengths), *self.shape(max(lengths), labels))
         scores = torch.randn(shape, generator=generator, dtype=torch.float64) * scale
         gone = torch.rand(shape, generator=generator) < absent
@@ -84,6 +92,15 @@ SPACES = {
             lambda n, tags: (n - 1, tags, tags),
             chain_candidates,
             lambda n, tags: tags**n,
+        ),
+        Space(
+            "constituency",
+            ConstituencyTreeCRF,
+            lambda n, labels: (n, n, labels),
+            constituency_candidates,
+            lambda n, labels: math.comb(2 * n - 2, n - 1) / n * (labels - 1) ** (2 * n - 1),
+            best_axes=2,
+            fewest_labels=2,
         ),
         Space(
             "independent",

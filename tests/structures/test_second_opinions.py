@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
+from hf_xst.structures import ConstituencyTreeCRF, DependencyTreeCRF, LinearChainCRF
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*arg_constraints:UserWarning")
 
@@ -62,3 +62,16 @@ def test_chains(torch_struct: Any) -> None:
     best = mine.part_view(torch.nn.functional.one_hot(mine.best_candidates(), 16).double())
     assert_close(best, theirs.argmax.transpose(2, 3), rtol=0, atol=0)
     assert_close(mine.entropy(), theirs.entropy, rtol=1e-9, atol=1e-9)
+
+
+def test_constituency_trees(torch_struct: Any) -> None:
+    generator = torch.Generator().manual_seed(2)
+    scores = torch.randn(5, 9, 9, 4, generator=generator, dtype=torch.float64)
+    scores[..., 0] = 0  # torch-struct has no score for a span that a tree lacks
+    lengths = torch.tensor([9, 2, 9, 1, 5])
+    mine = ConstituencyTreeCRF(scores, lengths)
+    theirs = torch_struct.TreeCRF(scores[..., 1:].clone(), lengths=lengths)
+    assert_close(mine.log_partition(), theirs.partition, rtol=1e-12, atol=1e-12)
+    assert_close(mine.marginals()[..., 1:], theirs.marginals, rtol=0, atol=1e-12)
+    best = torch.nn.functional.one_hot(mine.best().clamp(min=0), 4)[..., 1:].double()
+    assert_close(best, theirs.argmax, rtol=0, atol=0)

@@ -1,0 +1,232 @@
+"""Binary constituency trees with labelled spans, over torch-struct's `TreeCRF`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, reduce
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
+from hf_xst.structures.base import Structure, check_below, checked_below_infinity
+from hf_xst.structures.voting import vote
+
+
+class ConstituencyTreeCRF(Structure[Tensor]):
+    """Binary trees over the words, with a label for each constituent.
+
+    A group is a span of words; its candidates are 0, no constituent, and the labels 1 to L - 1. Spans come in
+    the order of their last word, then of their first: those of a shorter sentence are the first ones of a
+    longer one. A tree over n words has 2n - 1 constituents, among them each word and the whole sentence.
+
+    The sums are those of `torch_struct.TreeCRF` (Stern et al. 2017) with a semiring that is exact at minus
+    infinity.
+
+    Args:
+        scores: (B, N, N, L): scores[b, i, j, l] is the span from word i to word j >= i (from 0) with label l.
+            Entries with j < i or beyond the length, and those of 0 for spans that every tree has, never
+            matter, NaN included.
+        lengths: (B,) words of each sentence, 1..N; defaults to N.
+
+    Raises:
+        ValueError: scores or lengths have the wrong shape, type or range.
+    """
+
+    LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
+
+    def __init__(self, scores: Tensor, lengths: Tensor | None = None) -> None:
+        super().__init__(scores, lengths)
+
+    @staticmethod
+    def _positions(scores: Tensor) -> int:
+        if scores.ndim != 4 or scores.shape[1] != scores.shape[2] or scores.shape[3] < 2:
+            raise ValueError(f"scores must have shape (B, N, N, L > 1), got {tuple(scores.shape)}")
+        return scores.shape[1]
+
+    @property
+    def valid_parts(self) -> Tensor:
+        """Bool (B, N, N, L): spans within the sentence, and 0 where a tree may lack the span."""
+        valid = self._inside().unsqueeze(3).repeat(1, 1, 1, self.scores.shape[3])
+        valid[..., 0] &= ~self._in_every_tree()
+        return valid
+
+    @property
+    def group_lengths(self) -> Tensor:
+        """(B,) spans of each sentence."""
+        return self.lengths * (self.lengths + 1) // 2
+
+    def group_view(self, x: Tensor) -> Tensor:
+        """Rearrange (B, N, N, ...) to (B, N (N + 1) / 2, ...)."""
+        first, last = _spans(x.shape[1], x.device)
+        return x[:, first, last]
+
+    def part_view(self, x: Tensor) -> Tensor:
+        """Rearrange (B, N (N + 1) / 2, L) to (B, N, N, L)."""
+        words = self.scores.shape[1]
+        first, last = _spans(words, x.device)
+        parts = x.new_zeros(x.shape[0], words, words, *x.shape[2:])
+        parts[:, first, last] = x
+        return parts
+
+    def candidates(self, best: Tensor) -> Tensor:
+        """Return (B, G) the label of each span."""
+        check_below(best, self.scores.shape[3], "labels")
+        candidates = self.group_view(best.long())
+        return candidates.masked_fill(~self.group_view(self._inside()), -1).clamp(min=-1)
+
+    def best_from_candidates(self, candidates: Tensor) -> Tensor:
+        """Return labels of spans, (..., B, N, N), 0 where there is no constituent, -1 outside."""
+        words = self.scores.shape[1]
+        first, last = _spans(words, candidates.device)
+        labels = candidates.new_full((*candidates.shape[:-1], words, words), -1)
+        labels[..., first, last] = candidates
+        return labels
+
+    def contains(self, best: Tensor) -> Tensor:
+        """Return (bool, (B,)) which labels form a binary tree."""
+        labels, inside = self.group_view(best), self.group_view(self._inside())
+        in_range = ((labels >= 0) & (labels < self.scores.shape[3])) | ~inside
+        spans = (labels > 0) & inside
+        # 2n - 1 spans that do not cross each other are a binary tree.
+        is_tree = (spans.sum(1) == 2 * self.lengths - 1) & ~(self._crossed_by(spans) & spans).any(1)
+        return in_range.all(1) & is_tree
+
+    def best(self) -> Tensor:
+        """Return the labels of the best trees' spans, (B, N, N): 0 for no constituent, -1 outside."""
+        potentials, _ = self._potentials()
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = potentials.clone().detach().requires_grad_()
+            total = checked_below_infinity(_tree_sum(leaf, self.lengths, _Best))
+            (chosen,) = torch.autograd.grad(total.sum(), leaf)
+        chosen = chosen * self._inside().unsqueeze(3)
+        labels = (chosen * torch.arange(1, self.scores.shape[3], device=chosen.device)).sum(3).long()
+        empty = (total == NEGATIVE_INFINITY)[:, None, None]
+        return labels.masked_fill(empty | ~self._inside(), -1)
+
+    def _log_partition(self) -> Tensor:
+        potentials, base = self._potentials()
+        return _tree_sum(potentials, self.lengths, _LogSum) + base
+
+    def marginals_and_total(self) -> tuple[Tensor, Tensor]:
+        """Return the marginals and (B,) log Z; see `Structure`."""
+        # The marginal of 0 is one minus those of the labels, and rounding may put it below zero.
+        marginals, total = super().marginals_and_total()
+        return marginals.clamp(min=0), total
+
+    def _potentials(self) -> tuple[Tensor, Tensor]:
+        """Return scores (B, N, N, L - 1) whose sum over the spans of a tree is its score, less (B,) a base.
+
+        A span that a tree lacks contributes its score of 0. The base is the sum of all of these, and each
+        span of the tree takes its own back. Where it is -inf, the span must be in the tree: it stays out of
+        the base, and all spans that cross it are excluded instead.
+        """
+        scores = self.scores.to(working_dtype(self.scores.device))
+        inside = self._inside()
+        scores = scores.masked_fill(~inside.unsqueeze(3), 0)
+        absent = scores[..., 0].masked_fill(self._in_every_tree() | ~inside, 0)
+        required = absent == NEGATIVE_INFINITY
+        absent = absent.masked_fill(required, 0)
+        crossed = self.part_view(self._crossed_by(self.group_view(required)))
+        potentials = scores[..., 1:] - absent.unsqueeze(3)
+        return potentials.masked_fill(crossed.unsqueeze(3), NEGATIVE_INFINITY), absent.flatten(1).sum(1)
+
+    def _crossed_by(self, spans: Tensor) -> Tensor:
+        """Return which spans cross any of some spans: bool (B, G) from (B, G)."""
+        return (spans.double() @ _crossings(self.scores.shape[1], spans.device)) > 0
+
+    def _inside(self) -> Tensor:
+        """Bool (B, N, N): spans within the sentence."""
+        words = torch.arange(self.scores.shape[1], device=self.lengths.device)
+        return (words[:, None] <= words) & (words < self.lengths[:, None, None])
+
+    def _in_every_tree(self) -> Tensor:
+        """Bool (B, N, N): single words, and the whole sentence."""
+        words = torch.arange(self.scores.shape[1], device=self.lengths.device)
+        whole = (words[:, None] == 0) & (words == self.lengths[:, None, None] - 1)
+        return whole | (words[:, None] == words)
+
+    @classmethod
+    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
+        """Return the tree with the most votes for the labels of its spans, (B, N, N)."""
+        sources = list(best)
+        labels = max(2, *(int(source.max()) + 1 for source in sources))
+        return vote(cls(torch.zeros(*sources[0].shape, labels, device=sources[0].device), lengths), sources)
+
+
+@cache
+def _spans(words: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the first and the last word of each span: (G,) each."""
+    last, first = torch.tril_indices(words, words, device=device)
+    return first, last
+
+
+@cache
+def _crossings(words: int, device: torch.device) -> Tensor:
+    """Return which spans cross: (G, G), 1 or 0."""
+    first, last = _spans(words, device)
+    starts_within = (first[:, None] < first) & (first <= last[:, None]) & (last[:, None] < last)
+    return (starts_within | starts_within.T).double()
+
+
+def _tree_sum(potentials: Tensor, lengths: Tensor, semiring: Any) -> Tensor:
+    """Return (B,) the sum of torch-struct over all trees.
+
+    It sets `requires_grad` on its input, so that a plain tensor is copied.
+    """
+    from torch_struct import TreeCRF  # its import takes a second
+
+    leaf = potentials if potentials.requires_grad else potentials.clone()
+    total: Tensor = TreeCRF.struct(semiring).sum(leaf, lengths)
+    return total
+
+
+class _LogSum:
+    """Log space, exact at minus infinity."""
+
+    zero = NEGATIVE_INFINITY
+
+    @staticmethod
+    def size() -> int:
+        """Return the number of values for each entry."""
+        return 1
+
+    @staticmethod
+    def convert(x: Tensor) -> Tensor:
+        """Add the axis of the values."""
+        return x.unsqueeze(0)
+
+    @staticmethod
+    def unconvert(x: Tensor) -> Tensor:
+        """Remove the axis of the values."""
+        return x.squeeze(0)
+
+    @staticmethod
+    def zero_(x: Tensor) -> Tensor:
+        """Fill with the zero of the semiring."""
+        return x.fill_(NEGATIVE_INFINITY)
+
+    @staticmethod
+    def sum(x: Tensor, dim: int = -1) -> Tensor:
+        """Return log sum exp."""
+        return logsumexp(x, dim)
+
+    @staticmethod
+    def times(*factors: Tensor) -> Tensor:
+        """Return the sum of the logarithms."""
+        return reduce(torch.add, factors)
+
+    @classmethod
+    def dot(cls, *factors: Tensor) -> Tensor:
+        """Return the sum over the last axis of the products."""
+        return cls.sum(cls.times(*factors))
+
+
+class _Best(_LogSum):
+    """The best instead of the sum; the gradient marks the first of several."""
+
+    @staticmethod
+    def sum(x: Tensor, dim: int = -1) -> Tensor:
+        """Return the maximum."""
+        return x.max(dim).values
