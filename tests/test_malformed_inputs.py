@@ -18,10 +18,11 @@ import datasets.config
 import pyarrow
 import pyarrow.parquet
 import pytest
+from safetensors import SafetensorError
 
 import hf_xst_cli
 from hf_xst import cli
-from hf_xst.files import write_text
+from hf_xst.files import name_in_errors, write_text
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ROW = "1\tthe\t_\tDET\t_\t_\t0\troot\t_\t_\n\n"
@@ -230,7 +231,7 @@ def test_texts_to_annotate(failure, name, content, message):
     assert message in failure(f"predict --input {name} --output z.conllu --tagger none --model", model)
 
 
-@pytest.mark.parametrize("content", ["- a", "model: {", "a: [", b"\xff\xfe\xff", b"model: \0", NESTED])
+@pytest.mark.parametrize("content", ["- a", "model: {", "a: [", b"\xff\xfe\xff", b"model: \0", "[" * 1000])
 def test_configurations_of_commands(tmp_path, capsys, content):
     path = tmp_path / "x.yaml"
     edit(path, content)
@@ -261,6 +262,28 @@ def test_full_disk_names_the_file(tmp_path, monkeypatch):
         write_text(tmp_path / "some.json", "text")
     assert cli.explain(error.value).endswith("some.json: No space left on device; free disk space")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file data/0: file write failed"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_full_disk_names_the_folder_of_a_model(tmp_path, error):
+    with pytest.raises(OSError, match="No space left") as named, name_in_errors(tmp_path / "model"):
+        raise error
+    assert cli.explain(named.value).endswith("/model: No space left on device; free disk space")
+
+
+def test_other_errors_keep_their_type_and_name(tmp_path):
+    for error in (OSError(errno.ENOSPC, "Full", "other"), OSError("no errno"), ValueError("bad")):
+        with pytest.raises(type(error)) as kept, name_in_errors(tmp_path):
+            raise error
+        assert kept.value is error
+        assert str(tmp_path) not in str(error)
 
 
 @pytest.mark.slow

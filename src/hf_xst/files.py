@@ -19,6 +19,8 @@ from filelock import FileLock, Timeout
 
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_MESSAGE = re.compile("No space left|quota exceeded|PytorchStreamWriter failed writing")
 # Options of commands that name inputs: files, and folders of models or charts.
 FILE_OPTIONS = frozenset(
     "input text treebank dev_treebank vectors gold predictions weights label_map".split()
@@ -34,12 +36,18 @@ _owned: ContextVar[frozenset[Path]] = ContextVar("_owned", default=frozenset())
 
 @contextmanager
 def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name a file in errors of the block about a full disk, which Python raises without a name."""
+    """Name a file or folder in errors of the block about a full disk, which are raised without a name.
+
+    Raises:
+        OSError: the disk is full.
+    """
     try:
         yield
-    except OSError as error:
-        if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
             error.filename = os.fspath(path)
+        elif not isinstance(error, OSError) and _FULL_MESSAGE.search(str(error)):  # of Rust and C++
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
         raise
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
         AutoModel.from_pretrained(tmp_path / "sub")
     with pytest.raises(ValueError, match="safetensors only"):
         AutoModel.from_pretrained(tmp_path / "sub", use_safetensors=False)
+
+
+def test_pickled_encoders_are_refused_with_a_remedy(bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(bert, tmp_path / "bert")
+    (tmp_path / "bert" / "model.safetensors").unlink()
+    torch.save({}, tmp_path / "bert" / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"has no model\.safetensors; pickled .*save_pretrained\(FOLDER\)"):
+        parser_over_encoder(tmp_path / "bert")
 
 
 def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:

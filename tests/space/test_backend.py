@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
 
 import pytest
 
 from helpers.small_models import RELATIONS, model_of
 from hf_xst.data import ConlluSentence
-from hf_xst.space.backend import Answer, Backend, gold_of, typed_sentence, uploaded_sentences, upos_of
+from hf_xst.space.backend import (
+    MAX_TEXT,
+    MAX_UPLOAD,
+    Answer,
+    Backend,
+    gold_of,
+    typed_sentence,
+    uploaded_sentences,
+    upos_of,
+)
 from hf_xst.space.steps import TaskModels
 
 SOURCES = ["one", "two"]
@@ -162,6 +172,16 @@ def test_uploaded_sentences(tmp_path):
         ["a", "b"],
         ["c"],
     ]
+
+
+def test_texts_and_uploads_are_limited(tmp_path):
+    with pytest.raises(ValueError, match=r"the text has 2,001 characters; expected at most 2,000"):
+        typed_sentence("a" * (MAX_TEXT + 1))
+    bomb = tmp_path / "bomb.conllu"
+    bomb.write_bytes(gzip.compress(annotated().with_comments(["# " + "x" * 20_000]).raw.encode() * 100))
+    assert bomb.stat().st_size < MAX_UPLOAD
+    with pytest.raises(ValueError, match=r"^bomb\.conllu holds more than 1,000,000 characters"):
+        uploaded_sentences(str(bomb))
 
 
 def test_gold_of_sentences():

@@ -14,9 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from hf_xst.demo.small_models import example_sentences
+from hf_xst.space.backend import MAX_TEXT, MAX_UPLOAD
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 STARTS_WITHIN, ANSWERS_WITHIN = 240, 60
@@ -223,6 +225,16 @@ def test_uploaded_file_with_gold(page: Page, tmp_path: Path) -> None:
 def test_errors_are_shown(page: Page) -> None:
     page.read(" ")
     page.until(lambda: "type at least one word" in page.text("body"))
+
+
+def test_files_texts_and_queue_are_limited(address: str) -> None:
+    config = httpx.get(f"{address}config").json()
+    assert config["max_file_size"] == MAX_UPLOAD
+    assert [each["props"]["max_length"] for each in config["components"] if each["type"] == "textbox"] == [
+        MAX_TEXT
+    ]
+    file = {"files": ("large.txt", b"a" * (MAX_UPLOAD + 1))}
+    assert httpx.post(f"{address}gradio_api/upload", files=file).status_code == 413
 
 
 def test_page_loads_nothing_from_elsewhere(page: Page, address: str) -> None:

@@ -20,6 +20,7 @@ from hf_xst.commands.options import LoopArguments
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import console, say
 from hf_xst.data.layout import content_hash
+from hf_xst.files import name_in_errors
 from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.loading import model_digest
@@ -152,10 +153,11 @@ def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
     folder.check_inputs(_input_digests(trainer), resumed=checkpoint is not None)
     if checkpoint is not None:
         say(f"resuming from {checkpoint}")
-    # The Trainer itself would make one more update before it checks whether there were enough.
-    if checkpoint is None or not trainer.restore_finished(checkpoint):
-        trainer.train(resume_from_checkpoint=checkpoint)
-    if folder.is_main:
-        trainer.bare_model.save_pretrained(folder.path)
-        folder.write_json("log.json", trainer.state.log_history)
+    with name_in_errors(folder.path):
+        # The Trainer itself would make one more update before it checks whether there were enough.
+        if checkpoint is None or not trainer.restore_finished(checkpoint):
+            trainer.train(resume_from_checkpoint=checkpoint)
+        if folder.is_main:
+            trainer.bare_model.save_pretrained(folder.path)
+            folder.write_json("log.json", trainer.state.log_history)
     trainer.accelerator.wait_for_everyone()
