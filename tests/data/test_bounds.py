@@ -16,10 +16,12 @@ from hf_xst.data import (
     ConlluSentence,
     TextError,
     VectorError,
+    conllu,
     iterate_unlabelled,
     read_conllu,
     read_vectors,
     streams,
+    text,
 )
 from hf_xst.data.segmentation import segment
 from hf_xst.data.sentence import MAX_WORDS, head_number
@@ -61,25 +63,26 @@ def test_long_line_of_a_gzip_file_is_never_in_memory(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "content", "message"),
     [
         ("x.conllu", ROW + "\n# " + "x" * 200, r"x\.conllu:3: found a line of more than 100 bytes"),
-        ("x.conllu", "\n" + "# x\n" * 40 + ROW, r"x\.conllu:2: found a sentence of more than 100 bytes"),
+        ("x.conllu", "\n" + "# x\n" * 40 + ROW, r"x\.conllu:2: found over 10,000 lines or 100 bytes"),
         ("x.txt", "a\n" + "b " * 100, r"x\.txt:2: found a line"),
         ("x.jsonl", '{"words": ["' + "b" * 100 + '"]}', r"x\.jsonl:1: found a line"),
         ("x.vec", "a 1 2\nb 1 2" + "0" * 100, r"x\.vec:2: found a line"),
     ],
 )
-def test_long_lines_and_sentences_are_errors(write, monkeypatch, name, text, message):
-    monkeypatch.setattr(streams, "MAX_BYTES", 100)
+def test_long_lines_and_sentences_are_errors(write, monkeypatch, name, content, message):
+    for module in (streams, conllu):
+        monkeypatch.setattr(module, "MAX_BYTES", 100)
     with pytest.raises(InputError, match=message):
-        read_file(write(name, text))
+        read_file(write(name, content))
 
 
 def test_long_paragraphs_are_errors(write, monkeypatch):
-    monkeypatch.setattr(streams, "MAX_BYTES", 100)
+    monkeypatch.setattr(text, "MAX_BYTES", 100)
     path = write("x.txt", "Fine.\n\n" + "A sentence.\n" * 20)
-    with pytest.raises(TextError, match=r"x\.txt:3: found a paragraph of more than 100 bytes"):
+    with pytest.raises(TextError, match=r"x\.txt:3: found over 100 bytes without an empty line"):
         list(iterate_unlabelled(path, format="raw"))
 
 
@@ -91,15 +94,15 @@ def test_lines_of_exactly_the_limit_are_read(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "content", "message"),
     [
         ("x.conllu", f"# sent_id = s\n{ROW}" * MAX_WORDS, "x.conllu:1: found over 10,000 lines"),
         ("x.txt", "a\n" + "b " * (MAX_WORDS + 1), "x.txt:2: found 10,001 words, expected at most 10,000"),
     ],
 )
-def test_sentences_of_too_many_words_are_errors(write, name, text, message):
+def test_sentences_of_too_many_words_are_errors(write, name, content, message):
     with pytest.raises(InputError, match=message):
-        read_file(write(name, text))
+        read_file(write(name, content))
     assert len(ConlluSentence.from_words(["a"] * MAX_WORDS).words) == MAX_WORDS
 
 

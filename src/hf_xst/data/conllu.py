@@ -26,8 +26,8 @@ from hf_xst.data.sentence import (
 )
 from hf_xst.data.streams import (
     BYTE_ORDER_MARK,
+    MAX_BYTES,
     Source,
-    check_size,
     numbered_lines,
     open_atomic,
     source_name,
@@ -125,10 +125,10 @@ def _blocks(source: Source) -> Iterator[_Block]:
         first = first if lines else number
         lines.append(line)
         size += len(line)
-        check_size(size, "a sentence", ConlluError, path=source_name(source), line=first)
-        if len(lines) > MAX_WORDS:
+        if len(lines) > MAX_WORDS or size > MAX_BYTES:
             raise ConlluError(
-                f"found over {MAX_WORDS:,} lines without an empty line, expected one after each sentence",
+                f"found over {MAX_WORDS:,} lines or {MAX_BYTES:,} bytes without an empty line, expected one "
+                "after each sentence",
                 path=source_name(source),
                 line=first,
             )

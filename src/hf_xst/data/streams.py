@@ -73,7 +73,12 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
                     f"found {kind}, expected UTF-8 text, plain or gzipped; unpack or convert the file first",
                     path=source_name(source),
                 )
-            check_size(len(line), "a line", error, path=source_name(source), line=number)
+            if len(line) > MAX_BYTES:
+                raise error(
+                    f"found a line of more than {MAX_BYTES:,} bytes; is the file damaged, or another format?",
+                    path=source_name(source),
+                    line=number,
+                )
             yield number, line
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise error(
@@ -81,17 +86,6 @@ def numbered_bytes(source: Source, error: type[InputError] = InputError) -> Iter
             path=source_name(source),
             line=number or None,
         ) from problem
-
-
-def check_size(size: int, noun: str, error: type[InputError], *, path: str, line: int) -> None:
-    """Raise `error` if a line, sentence or paragraph has more than `MAX_BYTES`."""
-    if size > MAX_BYTES:
-        raise error(
-            f"found {noun} of more than {MAX_BYTES:,} bytes, the limit; is the file damaged, or in another "
-            "format? Otherwise split it",
-            path=path,
-            line=line,
-        )
 
 
 def _binary_kind(line: bytes) -> str | None:

@@ -29,7 +29,7 @@ from hf_xst.data.layout import STRINGS, Row, cached_dataset, rows_to_dataset
 from hf_xst.data.preparation import prepare, prepared_features
 from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import ConlluSentence
-from hf_xst.data.streams import InputError, Source, check_size, numbered_lines, source_name
+from hf_xst.data.streams import MAX_BYTES, InputError, Source, numbered_lines, source_name
 
 _SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}
 _FORM_KEYS = ("words", "tokens", "id", "form")
@@ -189,7 +189,12 @@ def _read_raw(source: Source) -> Iterator[ConlluSentence]:
         for number, line in group:
             lines.append((number, line))
             size += len(line)
-            check_size(size, "a paragraph", TextError, path=source_name(source), line=lines[0][0])
+            if size > MAX_BYTES:
+                raise TextError(
+                    f"found over {MAX_BYTES:,} bytes without an empty line; separate paragraphs by one",
+                    path=source_name(source),
+                    line=lines[0][0],
+                )
         comments = ["# newpar"]
         try:
             for sentence in paragraph_sentences("".join(line for _, line in lines)):
