@@ -25,8 +25,8 @@ _FULL_MESSAGE = re.compile("No space left|quota exceeded|PytorchStreamWriter fai
 FILE_OPTIONS = frozenset(
     "input text treebank dev_treebank vectors gold predictions weights label_map".split()
 )
-_DESCRIPTIONS = (".md", ".svg", ".png")
 FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
+_DESCRIPTIONS = (".md", ".svg", ".png")
 _PARTS_OF_FOLDERS = ("", "data", "tagger", "run")
 # How the pictures, pages and reports of this package begin.
 _MARK = re.compile(rb'<svg [^>]*class="hf-xst|(<!doctype html>\n)?<!-- written by hf-xst')

@@ -1,3 +1,5 @@
+"""Scores of tags, which are not chunks (P25)."""
+
 from __future__ import annotations
 
 import pytest

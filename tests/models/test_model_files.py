@@ -1,4 +1,4 @@
-"""Save and load models."""
+"""Save and load models (P23)."""
 
 from __future__ import annotations
 

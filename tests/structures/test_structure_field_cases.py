@@ -1,4 +1,4 @@
-"""Inputs that broke other implementations: roots, huge scores, padding, one-word sentences."""
+"""Field cases: roots (P15), huge scores (P16), padding (P17), one-word sentences (P18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One update is one exact mean, however its sentences are divided into micro-batches."""
+"""One update is one exact mean, however its sentences are divided into micro-batches (P20)."""
 
 from __future__ import annotations
 

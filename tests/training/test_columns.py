@@ -1,4 +1,4 @@
-"""The collator receives all columns, with any training arguments."""
+"""The collator receives all columns, with any training arguments (P21)."""
 
 from __future__ import annotations
 

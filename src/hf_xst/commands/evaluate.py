@@ -56,12 +56,8 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     scores: dict[str, Any] = score(predictions, gold, columns, scheme)
     folder = RunFolder(options.output, options, prefix="evaluate-")
     folder.begin()
-    facts = {
-        "data": note,
-        "treebanks": treebank_facts(options.treebank, options.split, options.data),
-        "columns": list(columns),
-        "tags": tags,
-    }
+    treebanks = treebank_facts(options.treebank, options.split, options.data)
+    facts = {"data": note, "treebanks": treebanks, "columns": list(columns), "tags": tags}
     folder.write_json("scores.json", facts | scores)
     summary(f"{options.model or options.predictions} on {note}{'' if tags is None else f', {tags}'}", scores)
     return scores

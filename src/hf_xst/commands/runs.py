@@ -174,14 +174,12 @@ class RunFolder:
 
 def _treebank_files(config: Mapping[str, Any]) -> dict[str, list[Path]]:
     """Return the files of the splits that a command reads, by option; those that are missing do not count."""
-    read = {"treebank": ("split", "dev_split"), "dev_treebank": ("dev_split",)}
+    wanted = {"data", *(split_name(config[name]) for name in ("split", "dev_split") if name in config)}
     files: dict[str, list[Path]] = {}
-    for option in read:
+    for option in ("treebank", "dev_treebank"):
         with suppress(ValueError, FileNotFoundError):
             splits = treebank_files(config[option], data_roots=config["data"]) if config.get(option) else None
-            wanted = {split_name(config[name]) for name in read[option] if name in config}
-            chosen = [path for split in wanted for path in (splits or {}).get(split, ())]
-            files[option] = chosen or [path for paths in (splits or {}).values() for path in paths]
+            files[option] = [path for name in wanted for path in (splits or {}).get(name, ())]
     return files
 
 

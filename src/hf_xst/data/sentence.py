@@ -124,14 +124,16 @@ class ConlluSentence:
 
         Words inside a range are separated only if they do not spell its form (`von dem` for `vom`).
         """
-        words, spaces = self.words, [_has_space_after(row) for row in self.rows]
-        for line in self.lines:
-            row = line_body(line).split("\t")
+        form, misc = COLUMNS.index("form"), COLUMNS.index("misc")
+        rows = [line_body(line).split("\t") for line in self.lines if not line.startswith("#")]
+        after = {row[0]: "SpaceAfter=No" not in row[misc].split("|") for row in rows}
+        spaces = [after[row[0]] for row in self.rows]
+        for row in rows:
             first, _, last = row[0].partition("-")
-            if last.isdigit() and first.isdigit():
+            if last:
                 start, end = int(first) - 1, int(last)
-                is_spelt = "".join(words[start:end]) == row[COLUMNS.index("form")]
-                spaces[start:end] = [not is_spelt] * (end - start - 1) + [_has_space_after(row)]
+                is_spelt = "".join(self.words[start:end]) == row[form]
+                spaces[start:end] = [not is_spelt] * (end - start - 1) + [after[row[0]]]
         return spaces
 
     @property
@@ -230,10 +232,6 @@ class ConlluSentence:
                 f"sentence {self.identifier}: found {count} values for {name}, "
                 f"expected {len(self.word_rows)}, one per word"
             )
-
-
-def _has_space_after(row: Sequence[str]) -> bool:
-    return "SpaceAfter=No" not in row[COLUMNS.index("misc")].split("|")
 
 
 def line_body(line: str) -> str:

@@ -53,15 +53,7 @@ def warn_of_unknown_words(model: object, sentences: Iterable[Sequence[str]]) -> 
 
 
 def check_text(models: Mapping[str, object], rows: Any) -> None:
-    """Check that models know the words and the UPOS tags of a text, and warn if they know few.
-
-    Args:
-        models: models by name, or any other sources, which are not checked; words are checked for the first.
-        rows: a data set of prepared rows.
-
-    Raises:
-        ValueError: a model that reads tags knows none of them, see `check_tags`.
-    """
+    """Check the words of prepared rows for the first model, and their UPOS tags for all, by name."""
     warn_of_unknown_words(next(iter(models.values())), rows["words"])
     for name, model in models.items():
         check_tags(model, rows["upos"], name)
@@ -70,13 +62,13 @@ def check_text(models: Mapping[str, object], rows: Any) -> None:
 def check_tags(
     model: object, sentences: Iterable[Sequence[str] | None], name: str = "the model", *, warns: bool = True
 ) -> None:
-    """Check that a model which reads UPOS tags knows those of a text.
+    """Check that a model which reads UPOS tags knows those of a text; warn if it knows few.
 
     Args:
         model: a model, or any other source, which is not checked.
         sentences: their tags; sentences without tags are ignored.
         name: the name of the model, for messages.
-        warns: warn, with counts, if many words have tags that the model does not know.
+        warns: whether to warn.
 
     Raises:
         ValueError: the model knows none of the tags. (A single sentence may have only rare UPOS tags.)
@@ -87,17 +79,18 @@ def check_tags(
     tagged = [tags for tags in sentences if tags is not None and set(tags) != {BLANK}]
     counts = Counter(tag for tags in tagged for tag in tags if tag != BLANK or embeddings.dropout == 0)
     unknown = Counter({tag: count for tag, count in counts.items() if tag not in embeddings.index_of})
-    first = ", ".join(f"{tag} ({count})" for tag, count in unknown.most_common(5))
-    known = f"it knows {', '.join(embeddings.index_of)}; convert the tags, or tag the text by --tagger"
+    if unknown.total() <= MOST_UNKNOWN_TAGS * counts.total():
+        return
+    message = (
+        f"{name} does not know the UPOS tags of {unknown.total()} of {counts.total()} words: "
+        f"{', '.join(f'{tag} ({count})' for tag, count in unknown.most_common(5))}; it knows "
+        f"{', '.join(embeddings.index_of)}; convert the tags, or tag the text by --tagger"
+    )
     is_rare = len(tagged) == 1 and set(counts) <= {*UPOS_TAGS}
-    if counts and unknown.total() == counts.total() and not is_rare:
-        raise ValueError(f"{name} knows none of the UPOS tags of the text: found {first}; {known}")
-    if warns and unknown.total() > MOST_UNKNOWN_TAGS * counts.total():
-        say(
-            f"{name} does not know the UPOS tags of {unknown.total()} of {counts.total()} words: {first}; "
-            f"{known}",
-            "yellow",
-        )
+    if unknown.total() == counts.total() and not is_rare:
+        raise ValueError(message)
+    if warns:
+        say(message, "yellow")
 
 
 def check_vectors(model: StructuredModel, info: ChartInfo, vectors: WordVectors | None) -> None:
