@@ -9,6 +9,7 @@ import ast
 import math
 import os
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -240,6 +241,13 @@ def read_study(path: Path, data: str = ".", output: str | None = None) -> Study:
     content["methods"] = {**paper_methods, **content.get("methods", {})}
     for entry, kind in ENTRIES.items():
         named = content.get(entry, {}).items()
+        marks = "-_.:=," if entry == "methods" else "-_."
+        for name, _ in named:  # part of the paths of results
+            if not re.fullmatch(rf"(?!\.)[\w{re.escape(marks)}]+", str(name)):
+                raise ValueError(
+                    f"{path}: {entry}: found the name {name!r}; expected letters, digits and {marks} without "
+                    "a dot at the start"
+                )
         content[entry] = {name: parse(kind, settings, f"{entry}: {name}") for name, settings in named}
     content["methods"] = dict(expand_trials(content["methods"]))
     content["output"] = output or content.get("output") or f"runs/study/{path.stem}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import hf_xst_cli
 from helpers.small_models import gold, model_of
 from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.files import atomic_path, write_text
 
 SENTENCES = "1\tw1\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 
@@ -52,11 +54,22 @@ def contents(folder: Path) -> dict[Path, bytes]:
         "show --input {0}/text.conllu --output {0}/text.conllu",
         "learn-weights --sources {0}/model --treebank train={0}/d/weights.yaml --output {0}/d",
         "train-source --task tagger --init-from {0}/model --treebank train={0}/d.conllu --output {0}/model",
+        "predict --model {0}/model --input {0}/text.conllu --output {0}/model/run/notes",
+        "show --charts {0}/charts --output {0}/charts/data/train-00000-of-00001.parquet",
+        "adapt --taggers {0}/model --text {0}/a/run/text.conllu --output {0}/a",
     ],
 )
 def test_inputs_survive(world, capsys, words):
-    (world / "d").mkdir()
-    for name in ("y.part.conllu", "d/predictions.conllu", "d/weights.yaml"):
+    for name in ("d", "model/run", "a/run"):
+        (world / name).mkdir(parents=True)
+    names = (
+        "y.part.conllu",
+        "d/predictions.conllu",
+        "d/weights.yaml",
+        "model/run/notes",
+        "a/run/text.conllu",
+    )
+    for name in names:
         (world / name).write_text(SENTENCES)
     (world / "z.part.conllu.json").write_text(json.dumps({"words": ["w1"]}) + "\n")
     (world / "link.conllu").symlink_to(world / "text.conllu")
@@ -83,3 +96,79 @@ def test_a_command_repeats_in_a_folder_with_the_name_of_an_option(world, monkeyp
     for name in ("tagger", "train"):  # also the values of --task and --split
         for _ in range(2):
             assert run(*words, "--max-steps", 1, "--output", name) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("d/predictions.conllu", "vote --sources {0}/model --treebank test={0}/text.conllu --output {0}/d"),
+        (
+            "d/weights.yaml",
+            "learn-weights --sources {0}/model --treebank train={0}/text.conllu --output {0}/d",
+        ),
+        ("d/sources.svg", "analyse --sources {0}/model --treebank dev={0}/text.conllu --output {0}/d"),
+        ("d/data/notes", "build-charts --sources {0}/model --text {0}/text.conllu --output {0}/d"),
+        ("d/data/notes", "demo --output {0}/d"),
+        ("d/config.json", "transfer --charts {0}/charts --output {0}/d"),
+        ("d/report.md", "adapt --taggers {0}/model --text {0}/text.conllu --output {0}/d"),
+        ("index.html", "show {0}/text.conllu --output {0}/index.html"),
+        ("tree.svg", "show {0}/text.conllu --index 1 --output {0}/tree.svg"),
+        ("model/tree.svg", "card {0}/model"),
+        ("model/table.svg", "card {0}/model"),
+    ],
+)
+def test_files_of_the_user_survive(world, capsys, name, words):
+    (world / name).parent.mkdir(parents=True, exist_ok=True)
+    (world / name).write_text("<svg>mine</svg>")
+    before = contents(world)
+    for _ in range(2):
+        assert run(*words.format(world).split()) == 1
+        assert " not written by " in capsys.readouterr().err
+        assert contents(world) == before
+
+
+@pytest.mark.parametrize("name", ["page.html", "tree.svg"])
+def test_pictures_of_this_package_are_replaced(world, name):
+    words = ["show", world / "text.conllu", "--index", 1, "--output", world / name]
+    assert [run(*words), run(*words)] == [0, 0]
+    (world / name).write_text("<p>mine</p>")
+    assert [run(*words), run(*words, "--overwrite")] == [1, 0]
+    assert "mine" not in (world / name).read_text()
+
+
+def test_a_linked_output_is_written_through_and_keeps_its_mode(world):
+    (world / "far").mkdir()
+    target = world / "far" / "y.conllu"
+    target.write_text("old")
+    target.chmod(0o600)
+    (world / "y.conllu").symlink_to(target)
+    (world / "new.conllu").symlink_to(world / "far" / "new.conllu")
+    for name in ("y.conllu", "new.conllu"):
+        words = ["predict", "--model", world / "model", "--input", world / "text.conllu", "--output"]
+        assert run(*words, world / name) == 0
+        assert (world / name).is_symlink()
+    assert target.read_text().startswith("# sent_id")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert {path.name for path in (world / "far").iterdir()} == {"new.conllu", "y.conllu"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755, 0o400])
+def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(mode)
+    with atomic_path(path) as temporary:
+        assert stat.S_IMODE(temporary.stat().st_mode) & ~0o200 & ~mode == 0
+        temporary.write_text("new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", mode)
+
+
+def test_temporary_names_are_new(tmp_path):
+    names = set()
+    for _ in range(20):
+        with atomic_path(tmp_path / "file") as temporary:
+            names.add(temporary.name)
+            assert {path.name for path in tmp_path.iterdir()} <= {temporary.name, "file"}
+    assert len(names) == 20
+    write_text("/dev/null", "text")
+    assert Path("/dev/null").is_char_device()

@@ -7,13 +7,16 @@ import importlib
 import json
 import urllib.request
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from huggingface_hub.errors import EntryNotFoundError
 
 from helpers.hub_process import Client
 from hf_xst.commands.space import SpaceArguments, space
-from hf_xst.space.publish import space_files
+from hf_xst.space import publish
+from hf_xst.space.publish import push_space, space_files
 
 if find_spec("gradio") is None:
     pytest.skip("gradio is not installed (the extra demo)", allow_module_level=True)
@@ -60,6 +63,40 @@ def test_default_space_has_no_models():
 def test_local_models_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="a Space requires models on the Hub; push them first"):
         space_files([f"en={tmp_path}"])
+
+
+@pytest.mark.parametrize("app", [None, "import gradio\n", space_files()["app.py"]])
+def test_another_app_is_replaced_only_if_requested(tmp_path, monkeypatch, app):
+    pushed = []
+
+    class Hub:
+        def __init__(self, token):
+            pass
+
+        def repo_exists(self, name, repo_type):
+            return True
+
+        def hf_hub_download(self, name, file, repo_type):
+            if app is None:
+                raise EntryNotFoundError("no app.py")
+            (tmp_path / file).write_text(app)
+            return str(tmp_path / file)
+
+        def create_repo(self, name, **_):
+            return SimpleNamespace(repo_id=name)
+
+        def create_commit(self, name, files, **_):
+            pushed.append(name)
+
+    monkeypatch.setattr(publish, "HfApi", Hub)
+    if app is None or "hf_xst" not in app:
+        with pytest.raises(ValueError, match=r"the Space a/b runs another app; .* pass --overwrite"):
+            push_space("a/b", space_files())
+        assert not pushed
+        push_space("a/b", space_files(), overwrite=True)
+    else:
+        push_space("a/b", space_files())
+    assert pushed == ["a/b"]
 
 
 @pytest.mark.slow

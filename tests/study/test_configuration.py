@@ -106,6 +106,10 @@ def test_a_file_may_contain_only_the_difference_to_another(write, tmp_path):
         ("base: none.yaml", "none.yaml does not exist"),
         ("sources: [", "invalid YAML"),
         ("- en", "expected entries such as sources"),
+        ("sources: {../../../victim: {train: x}}", "found the name '../../../victim'; expected letters"),
+        ("targets: {a/b: {text: x, test: x}}", "targets: found the name 'a/b'"),
+        ("methods: {.hidden: {charts: pool}}", "methods: found the name '.hidden'"),
+        ("encoders: {'a b; rm': {vectors: x}}", "encoders: found the name 'a b; rm'"),
     ]:
         (tmp_path / "more.yaml").write_text(text)
         with pytest.raises(ValueError, match=message):

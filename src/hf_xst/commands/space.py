@@ -34,6 +34,7 @@ class SpaceArguments(VectorArguments):
     open: bool = option("Open the page in the browser.", False)
     push: str | None = option("Push the app as a Space, user/name, instead of starting it.")
     public: bool = option("With --push: make a new Space public.", False)
+    overwrite: bool = option("With --push: replace another app in an existing Space.", False)
     requirement: str = option(
         "With --push: line of requirements.txt that installs this package.", "hf_xst[demo]"
     )
@@ -57,7 +58,8 @@ def space(arguments: SpaceArguments) -> None:
                 "that know the words of the language"
             )
         files = space_files(arguments.sources, arguments.taggers, arguments.requirement)
-        say(f"pushed: {push_space(arguments.push, files, public=arguments.public)}")
+        url = push_space(arguments.push, files, public=arguments.public, overwrite=arguments.overwrite)
+        say(f"pushed: {url}")
         return
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise ValueError(f"--port is {arguments.port}; expected a number from 1 to 65535")

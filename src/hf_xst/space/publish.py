@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import yaml
 from huggingface_hub import CommitOperationAdd, HfApi
+from huggingface_hub.errors import EntryNotFoundError
 
 from hf_xst.extras import import_optional
 from hf_xst.remote import HUB_ERRORS, explain_hub_error
@@ -66,16 +68,25 @@ def space_files(
     }
 
 
-def push_space(name: str, files: Mapping[str, str], *, public: bool = False, token: str | None = None) -> str:
+def push_space(
+    name: str,
+    files: Mapping[str, str],
+    *,
+    public: bool = False,
+    token: str | None = None,
+    overwrite: bool = False,
+) -> str:
     """Create or update the Space `user/name` and return its address.
 
     A new Space is private unless `public`; an existing one keeps its visibility.
 
     Raises:
-        ValueError: The Hub rejects the push.
+        ValueError: The Hub rejects the push, or the Space runs another app and `overwrite` is false.
     """
     hub = HfApi(token=token)
     try:
+        if not overwrite and hub.repo_exists(name, repo_type="space") and not _has_our_app(hub, name):
+            raise ValueError(f"the Space {name} runs another app; push to a new one, or pass --overwrite")
         url = hub.create_repo(name, repo_type="space", space_sdk="gradio", private=not public, exist_ok=True)
         hub.create_commit(
             url.repo_id,
@@ -87,3 +98,11 @@ def push_space(name: str, files: Mapping[str, str], *, public: bool = False, tok
         reason = explain_hub_error(error, name, "space", token=token)
         raise ValueError(f"{reason}; the Space {name} was not pushed") from error
     return str(url)
+
+
+def _has_our_app(hub: HfApi, name: str) -> bool:
+    try:
+        path = hub.hf_hub_download(name, "app.py", repo_type="space")
+    except EntryNotFoundError:
+        return False
+    return Path(path).read_bytes().startswith(APP.partition("{")[0].encode())
