@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        sys.stderr.write(f"hf-xst: unknown command {name}{hint}\n" if name else _overview())
+        shown = name if name.isprintable() else ascii(name)
+        sys.stderr.write(f"hf-xst: unknown command {shown}{hint}\n" if name else _overview())
         return 2
     try:
         from hf_xst.cli import run  # takes seconds, because it imports torch

@@ -23,8 +23,13 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from scipy import stats
 
+from hf_xst.console import printable
+
 COLUMNS = ["study", "encoder", "task", "target", "method", "seed", "split", "metric", "value"]
 KEY = COLUMNS[:-1]
+NAMES = [column for column in KEY if column != "seed"]
+# A name that begins so would be a formula in a spreadsheet; scores.csv has it behind an apostrophe.
+FORMULA = "=+@\t\r'-"
 TASKS = {
     "parser": ("Parsing", "las", "LAS without punctuation"),
     "tagger": ("Tagging", "accuracy", "Accuracy"),
@@ -57,6 +62,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
             frame = pd.DataFrame(json.loads(path.read_text(encoding="utf-8")), dtype=object)
         else:
             frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+            frame = frame.map(lambda name: re.sub(rf"^'(?=[{FORMULA}])", "", name))
         if missing := [column for column in COLUMNS if column not in frame]:
             raise ValueError(f"{path}: missing columns: {', '.join(missing)}")
         frame = frame[COLUMNS].astype(dict.fromkeys([*KEY[:5], *KEY[6:]], str))
@@ -74,6 +80,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
 def write_scores(scores: pd.DataFrame, path: Path) -> None:
     """Write rows as scores.csv, sorted, with eight significant digits."""
     rows = scores.sort_values(KEY, na_position="first").assign(value=scores["value"].map("{:.8g}".format))
+    rows[NAMES] = rows[NAMES].map(lambda name: f"'{name}" if name.startswith(tuple(FORMULA)) else name)
     rows.to_csv(path, index=False, lineterminator="\n")
 
 
@@ -126,8 +133,8 @@ def number(value: object, form: str = ".1f") -> str:
 
 def escape(text: str) -> str:
     """Make a text safe inside a Markdown table."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain)
+    plain = printable(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", plain)
 
 
 def render(
@@ -497,6 +504,7 @@ def draw_curves(scores: pd.DataFrame, task: str, axis: Any) -> bool:
     return True
 
 
+SVG = {"svg.fonttype": "none", "svg.hashsalt": "hf_xst"}
 PLOTS: dict[str, tuple[Callable[[pd.DataFrame, str, Any], bool], float, float]] = {
     "differences": (draw_differences, 9, 2.8),
     "distances": (draw_distances, 4.5, 3.2),
@@ -508,7 +516,7 @@ def save_plots(scores: pd.DataFrame, folder: Path) -> None:
     """Write each plot that has data as SVG, with a panel for each task and encoder."""
     groups = list(scores.groupby(["task", "encoder"]))
     for name, (draw, width, height) in PLOTS.items():
-        with sns.axes_style("whitegrid"), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hf_xst"}):
+        with sns.axes_style("whitegrid"), mpl.rc_context({**SVG, "text.parse_math": False}):
             figure = Figure(figsize=(width, height * len(groups)), layout="constrained")
             for place, ((task, encoder), rows) in enumerate(groups):
                 axis = figure.add_subplot(len(groups), 1, place + 1)

@@ -8,16 +8,18 @@ import errno
 import inspect
 import io
 import json
+import logging
 import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import datasets.config
 import huggingface_hub.constants
@@ -25,7 +27,7 @@ import huggingface_hub.utils
 import transformers.utils.logging
 import yaml
 
-from hf_xst.console import console
+from hf_xst.console import console, printable
 from hf_xst.files import name_in_errors
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 _MAX_MESSAGE = 2000
+_format_warning = warnings.formatwarning
 _EXPECTED = (ValueError, OSError, ImportError, RuntimeError)  # with a message that says what to do
 _NO_MEMORY = re.compile("out of memory|allocate memory")
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT)
@@ -67,7 +70,7 @@ def run(name: str, command: Command, words: Sequence[str]) -> int:
         return 1
     except Exception as error:
         if os.environ.get("HF_XST_TRACEBACK"):
-            traceback.print_exc()
+            sys.stderr.write(printable(traceback.format_exc(), "\n"))
         sys.stderr.write(f"hf-xst {name}: {explain(error)}\n")
         return 1
     finally:
@@ -97,7 +100,7 @@ def explain(error: Exception) -> str:
     else:
         message = f"unexpected {type(error).__name__}: {error}; is an input damaged, or of another version? "
         message += "HF_XST_TRACEBACK=1 shows where it was raised"
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     half = _MAX_MESSAGE // 2
     return line if len(line) <= _MAX_MESSAGE else f"{line[:half]} ... {line[-half:]}"
 
@@ -122,6 +125,22 @@ def _quiet_libraries() -> None:
         datasets.disable_progress_bars()
         huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]
     console.quiet = os.environ.get("RANK", "0") != "0"
+    logging.setLogRecordFactory(_Record)
+    warnings.formatwarning = lambda *args, **options: printable(_format_warning(*args, **options), "\n")
+
+
+class _Record(logging.LogRecord):
+    """A record of any library whose message is printable."""
+
+    def getMessage(self) -> str:  # noqa: N802
+        return printable(super().getMessage(), "\n\t")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are printable."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 def parse(
@@ -133,7 +152,7 @@ def parse(
     help, and the class that declares them is their group. A first word without a flag sets `positional`.
     """
     first = f" [{positional.upper()}]" if positional else ""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         usage=f"{program} [CONFIG.yaml]{first} [--FLAG VALUE ...]",
         description=description,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+from unicodedata import category
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,10 +16,44 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 
 from hf_xst.processes import process_count
 
-console = Console(stderr=True)
+_CONTROLS = ("Cc", "Cs", "Zl", "Zp")
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Replace by `�` what controls a terminal: control characters, line breaks, overrides of text direction.
+
+    Every text of others (words, labels, names of files) passes through here before it is shown.
+
+    Args:
+        text: the text.
+        kept: characters that are kept, such as line breaks.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        "�" if letter not in kept and (letter in _BIDI or category(letter) in _CONTROLS) else letter
+        for letter in text
+    )
+
+
+class FilteredConsole(Console):
+    """A console on which texts neither control the terminal nor contain markup."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render to segments; only those of rich itself control the terminal."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text, "\n"))
+
+
+console = FilteredConsole(stderr=True)
 
 
 @contextmanager
@@ -29,7 +65,7 @@ def progress(description: str, total: int | None, unit: str = "sentences") -> It
     """
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(f"{unit}, {{task.fields[rate]}}"),
@@ -48,4 +84,4 @@ def progress(description: str, total: int | None, unit: str = "sentences") -> It
 
 def say(text: str, style: str | None = None) -> None:
     """Print a line to the console; markup in the text is shown literally."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, style=style, highlight=False, soft_wrap=True)

@@ -25,12 +25,40 @@ class Some:
     output: str
     rate: float = 0.5
     names: list[str] = field(default_factory=lambda: ["a"])
+    trainer: list[str] = field(default_factory=list)
 
 
 def begun(output: Path, **changes) -> RunFolder:
     folder = RunFolder(str(output), Some(str(output), **changes))
     folder.begin()
     return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "secret"),
+    [
+        ("trainer", "hub_token=abc"),
+        ("trainer", "HUB_TOKEN=abc"),
+        ("trainer", 'deepspeed={"db_password": "abc"}'),
+        ("trainer", "accelerator_config={api_key: abc}"),
+        ("trainer", "run_name=hf_AbCdEfGhIjKlMnOpQrStUv"),
+        ("names", "hf_AbCdEfGhIjKlMnOpQrStUv"),
+        ("names", "train=https://kim:hunter2@host/x.conllu"),
+        ("names", "AKIAIOSFODNN7EXAMPLE"),
+    ],
+)
+def test_secrets_are_not_recorded(option: str, secret: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"--{option}.* is a secret, .* log in with") as caught:
+        begun(tmp_path / "x", **{option: ["a", secret]})
+    assert not any(part in str(caught.value) for part in ("abc", "hf_A", "hunter2", "AKIA"))
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "setting", ["include_num_input_tokens_seen=true", "average_tokens_across_devices=false", "run_name=a"]
+)
+def test_other_settings_are_no_secrets(setting: str, tmp_path: Path) -> None:
+    begun(tmp_path / "x", trainer=[setting])
 
 
 def add_checkpoint(folder: RunFolder, step: int, *, whole: bool = True) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pandas as pd
@@ -71,6 +72,20 @@ def test_scores_survive_writing_and_reading(tmp_path, scores):
     again = report.read_scores([tmp_path / "scores.csv"])
     pd.testing.assert_frame_equal(again, scores)
     assert (tmp_path / "scores.csv").read_text(encoding="utf-8").startswith(",".join(report.COLUMNS) + "\n")
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "'", "'="])
+def test_names_are_no_formulas(start, tmp_path, scores):
+    name = f'{start}HYPERLINK("x";A1)'
+    hostile = scores.assign(method=name).drop_duplicates(report.KEY)
+    report.write_scores(hostile, tmp_path / "scores.csv")
+    for _ in range(2):
+        again = report.read_scores([tmp_path / "scores.csv"])
+        assert set(again["method"]) == {name}
+        report.write_scores(again, tmp_path / "scores.csv")
+    with (tmp_path / "scores.csv").open(encoding="utf-8", newline="") as stream:
+        cells = [row["method"] for row in csv.DictReader(stream)]
+    assert set(cells) == {f"'{name}"}
 
 
 def test_files_that_agree_are_merged_and_others_refused(tmp_path, scores):
@@ -168,7 +183,7 @@ def test_curves_are_means_over_targets_that_have_all(scores):
 
 
 def test_hostile_names_stay_inside_their_cells():
-    name = "a|b\n<script>*_[x](y)`&~\\"
+    name = "a|b\n<script>*_[x](y)`&~\\$\x1b"
     rows = [
         row("it", "vote", "las", 50.0),
         row(name, "vote", "las", 40.0),
@@ -180,7 +195,7 @@ def test_hostile_names_stay_inside_their_cells():
     for table in text.split("### ")[1:]:
         lines = [entry.replace("\\|", "") for entry in table.splitlines() if entry.startswith("|")]
         assert len({entry.count("|") for entry in lines}) == 1
-    escaped = r"a\|b &lt;script&gt;\*\_\[x\](y)\`&amp;\~\\"
+    escaped = r"a\|b &lt;script&gt;\*\_\[x\](y)\`&amp;\~\\\$�"
     assert report.escape(name) == escaped
     assert f"| {escaped} |" in text
 

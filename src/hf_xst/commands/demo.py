@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from hf_xst.commands.build_charts import build_charts
@@ -29,7 +28,7 @@ from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
 from hf_xst.commands.vote import vote
-from hf_xst.console import console, say
+from hf_xst.console import FilteredConsole, console, say
 from hf_xst.data import read_conllu
 from hf_xst.demo import TARGET, source_languages, write_languages
 from hf_xst.demo.small_models import size_options
@@ -104,7 +103,7 @@ def demo(arguments: DemoArguments) -> Scores:
                 scores[task][title] = main_score(result)[1]
         results = {"scores": scores}
         folder.write_json(RESULTS, results)
-    out = Console()
+    out = FilteredConsole()
     out.print(comparison(results["scores"]))
     out.print(lesson(results["scores"]), highlight=False, soft_wrap=True)
     _show_sentence(out, folder.path)
@@ -232,7 +231,7 @@ def lesson(scores: Scores) -> str:
     )
 
 
-def _show_sentence(out: Console, output: Path) -> None:
+def _show_sentence(out: FilteredConsole, output: Path) -> None:
     """Draw a short test sentence, tagged and parsed by the recommended models."""
     paths = {task: str(output / task / "targets" / "recommended") for task in METRICS}
     parser, tagger = load_model(paths["parser"]), load_model(paths["tagger"])
@@ -251,4 +250,4 @@ def _show_sentence(out: Console, output: Path) -> None:
         highlight=False,
     )
     drawing = tree_text(words, parsed["head"], parsed["deprel"], tagged["upos"])
-    out.print(drawing, highlight=False, markup=False)
+    out.print(drawing, highlight=False)

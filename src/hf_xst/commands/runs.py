@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from hf_xst.console import say
 from hf_xst.data.folders import treebank_files
 from hf_xst.data.treebank_facts import split_name
 from hf_xst.files import CHARTS, MODEL, RESULTS, input_files, protect_inputs, sha256_of, write_text
+from hf_xst.hub.privacy import find_secret
 from hf_xst.processes import process_index
 from hf_xst.records import read_json
 from hf_xst.sources.building import BUILDING
@@ -29,6 +31,7 @@ from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
 CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "versions.json"
+_SECRET_SETTING = re.compile(r"(?:token|secret|password|passwd|key)[\"']?\s*[=:]", re.I)
 
 
 class HasOutput(Protocol):
@@ -84,6 +87,7 @@ class RunFolder:
         self.is_main = process_index() == 0
         self._prefix = prefix
         self._config, self._options = asdict(options), options
+        _reject_secrets(self._config)
 
     def begin(self) -> None:
         """Create the folder and write configuration, command and versions; only the main process writes."""
@@ -181,6 +185,19 @@ def _treebank_files(config: Mapping[str, Any]) -> dict[str, list[Path]]:
             splits = treebank_files(config[option], data_roots=config["data"]) if config.get(option) else None
             files[option] = [path for name in wanted for path in (splits or {}).get(name, ())]
     return files
+
+
+def _reject_secrets(options: Mapping[str, Any]) -> None:
+    """Raise ValueError if an option holds a secret, which a run would record."""
+    for name, value in options.items():
+        for word in map(str, value if isinstance(value, list) else [value]):
+            key = word.partition("=")[0] if name == "trainer" else ""
+            if (key and _SECRET_SETTING.search(word)) or find_secret(word):
+                raise ValueError(
+                    f"--{name.replace('_', '-')} {key if key.isidentifier() else ''}".rstrip()
+                    + " is a secret, which would be recorded in the output; leave it out and log in with "
+                    "`hf auth login`, or set HF_TOKEN"
+                )
 
 
 def _is_complete(checkpoint: Path) -> bool:

@@ -12,6 +12,7 @@ import torch
 
 from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure_triples, to_mask
 from hf_xst.commands.options import option, takes_options
+from hf_xst.console import printable
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.sentence import BLANK, head_number
@@ -101,7 +102,7 @@ def _format_of(output: str) -> str:
 
 
 def _write_text(named: NamedDrawings, output: str) -> None:
-    blocks = (f"# {name}\n{drawing.text}\n" for name, drawing in named)
+    blocks = (f"# {printable(name)}\n{drawing.text}\n" for name, drawing in named)
     if output != "-":
         write_text(output, "\n".join(blocks))
         return

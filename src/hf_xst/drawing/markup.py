@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
+from hf_xst.console import printable
+
 FONTS = "system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif"
 # The palette of Okabe and Ito, distinguishable with any kind of colour vision.
 BLUE, SKY, GREY, ORANGE, VERMILION, GREEN = "#0072B2", "#56B4E9", "#8A8A8A", "#E69F00", "#D55E00", "#009E73"
@@ -50,11 +52,6 @@ class Look:
 
 
 # -- text: what can be shown, its direction, its width ---------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """Replace control characters and line breaks by `�`, so that the text stays on one line."""
-    return "".join("�" if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
 
 
 def legal(text: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hf_xst.drawing.markup import display_width, has_right_to_left, is_right_to_left, printable
+from hf_xst.console import printable
+from hf_xst.drawing.markup import display_width, has_right_to_left, is_right_to_left
 
 MAX_DRAWN = 1000
 """Most words of a drawing, whose size grows with their square."""

@@ -79,7 +79,7 @@ class ChartView:
         count, heads = count_text(log_count, "trees"), ["ROOT", *self.words]
 
         def spell(candidate: Candidate) -> str:
-            return f"{candidate[1]}({isolated(heads[candidate[0]])})"
+            return f"{isolated(candidate[1])}({isolated(heads[candidate[0]])})"
 
         lines = [*_chart_lines(self.words, allowed, gold, best, spell), count]
         if sum(len({head for head, _ in candidates}) for candidates in allowed) > MOST_ARCS:
@@ -94,7 +94,7 @@ class ChartView:
         gold, best = (None if each is None else chain_column(each) for each in (self.gold, self.best))
         log_count = self.log_count()
         count = count_text(log_count, "tag sequences")
-        lines = [*_chart_lines(self.words, [sorted(each) for each in tags], gold, best, str), count]
+        lines = [*_chart_lines(self.words, [sorted(each) for each in tags], gold, best, isolated), count]
         if sum(map(len, pairs)) > MOST_PAIRS:
             return self._table("tags", count), lines
         picture = chain_chart_svg(self.words, pairs, tags=tags, gold=gold, best=best, log_count=log_count)

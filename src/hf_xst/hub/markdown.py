@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection
 from typing import Any
 
-from hf_xst.drawing.markup import printable
+from hf_xst.console import printable
 
 _SPACES = re.compile(r"\s+")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")

@@ -53,8 +53,8 @@ _EMAIL = re.compile(r"(?<![\w.+/-])(?!git@)[\w.+-]+@(?!example\.)(?:[\w-]+\.)+[a
 # Common account names that identify nobody.
 _GENERIC_USERS = frozenset("root user admin ubuntu test tester runner docker jovyan app".split())
 _USER_VARIABLES, _MIN_USER_NAME = ("USER", "LOGNAME", "SUDO_USER", "USERNAME"), 3
-# A run of words is private if it is this long; in 644 READMEs, one has five words (24 letters) in common with
-# 50,000 words of English treebanks, eleven have four. A wide letter, as in Chinese, counts three.
+# A run of words is private if it is this long. Of 644 READMEs, 2 have such a run of five words in common with
+# 50,000 words of English treebanks, 12 one of four. A wide letter, as in Chinese, counts three.
 _RUN, _MIN_LETTERS, _WIDE_LETTER = 5, 24, 3
 _KEY_LENGTH = _MIN_LETTERS // _WIDE_LETTER
 
