@@ -454,6 +454,63 @@ def test_vote(world, tmp_path, rule, capsys):
     assert "word 1 is 'other' there" in capsys.readouterr().err
 
 
+VOTED = """\
+# newdoc id = d
+# note = kept
+# tree_log_prob = -1.5
+# text = w1w2 w3.
+1-2	w1w2	_	_	_	_	_	_	_	Gloss=x
+1	w1	l1	NOUN	N	Case=Nom	2	nsubj:pass	2:nsubj	SpaceAfter=No|ArcProb=0.5000
+2	w2	l2	VERB	V	_	0	root	0:root	Id=7
+2.1	gone	_	_	_	_	_	_	2:obj	_
+3	w3	l3	ADJ	_	_	2	obj	_	_
+
+"""
+
+
+def test_crossing_gold_of_a_projective_parser_is_counted(world, tmp_path, capsys):
+    made = sentences((4, 4, 3), 1)
+    crossing = {"head": ["3", "4", "0", "3"], "deprel": ["obj", "obj", "root", "obj"]}
+    write_conllu([made[0].with_annotation(crossing), *made[1:]], tmp_path / "gold.conllu")
+    treebank = f"train={tmp_path}/gold.conllu,dev={tmp_path}/gold.conllu"
+    words = ["train-source", "--treebank", treebank, *world.here[2:], "--max-steps", 1]
+    for projective, count in ((True, 2), (False, 0)):
+        settings = [*PARSER, f"projective={str(projective).lower()}"]
+        assert run(*words, "--output", tmp_path / str(projective), "--model", *settings) == 0
+        assert capsys.readouterr().err.count("sentences have crossing arcs") == count
+        notes = results(tmp_path / str(projective))["data"]
+        assert sum("of 3" in note and "crossing arcs" in note for note in notes) == count
+    evaluation = ["evaluate", "--model", tmp_path / "True", "--treebank", treebank, "--split", "dev"]
+    evaluation += ["--vectors", world.folder / "one.vec", "--output", tmp_path / "e"]
+    assert run(*evaluation) == 0
+    assert "of 3 gold sentences have crossing arcs, which a projective parser" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scheduler", ["cosine", "linear", "constant"])
+def test_another_scheduler_replaces_the_default_one(world, tmp_path, scheduler):
+    words = ["train-source", "--output", tmp_path / "o", *world.here, "--model", *PARSER, "--max-steps", 2]
+    assert run(*words, "--trainer", f"lr_scheduler_type={scheduler}") == 0
+    assert results(tmp_path / "o")["updates"] == 2
+
+
+@pytest.mark.parametrize("option", ["--treebank", "--text"])
+@pytest.mark.parametrize("rule", ["majority", "pool"])
+@pytest.mark.parametrize("tagged", [False, True])
+def test_vote_fills_in_its_input(world, tmp_path, option, rule, tagged):
+    file = tmp_path / "in.conllu"
+    file.write_text(VOTED)
+    words = ["vote", *world.sources, option, f"test={file}" if option == "--treebank" else file]
+    words += ["--vectors", world.folder / "one.target.vec", "--rule", rule]
+    words += ["--tagger", world.folder / "tags"] if tagged else []
+    assert run(*words, "--output", tmp_path / "o") == 0
+    (given,), (voted,) = read_conllu(file), read_conllu(tmp_path / "o" / "predictions.conllu")
+    predicted = {name: voted.column(name) for name in ("head", "deprel", *(["upos"] if tagged else []))}
+    expected = given.with_annotation(predicted, drop=["ArcProb"]).with_comments([], drop=["# tree_log_prob"])
+    assert voted == expected
+    udeval = pytest.importorskip("udtools.udeval")
+    assert len(udeval.load_conllu(io.StringIO(voted.raw), "voted", {}).words) == 3
+
+
 @pytest.mark.parametrize("sent_ids", [["s", "s", "s"], ["a", "b", "c"], [None, None, None]])
 @pytest.mark.parametrize("complete", [True, False])
 def test_repeated_sentences_are_scored_against_their_own_gold(tmp_path, sent_ids, complete):
@@ -492,7 +549,7 @@ def test_predictions_with_cycles_and_skipped_gold_are_scored(tmp_path, capsys):
     write_conllu([each.with_annotation({"head": ["_"] * len(each.words)}) for each in made], gold_file)
     assert run(*evaluation, f"test={file}") == 1
     assert f"{gold_file}:1: sentence s0: word 1" in (told := capsys.readouterr().err)
-    assert "word 1 has head '_', expected an integer" in told
+    assert "word 1 has head '_', expected a non-negative integer" in told
 
 
 def test_taggers_vote_on_text_without_gold(world, tmp_path, capsys):
@@ -712,7 +769,7 @@ ERRORS = [
     ),
     (
         "train-source {one} {vec} --trainer max_grad_norm=x",
-        "max_grad_norm=x: found a word, expected a number such as",
+        "max_grad_norm=x: found str, expected float",
     ),
     ("train-source {one} {vec} --trainer report_to=wandb", "report_to=wandb: unknown or not installed"),
     ("train-source {one} {vec} --model uses_upos=no", "--model uses_upos=no: expected true or false"),

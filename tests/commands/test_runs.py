@@ -229,12 +229,41 @@ def test_words_of_settings_are_read_as_yaml():
         ("warmup_step=3", "unknown setting 'warmup_step' .*did you mean .*warmup_steps"),
         ("zzz=3", "unknown setting 'zzz' in 'zzz=3'$"),
         ("seed={", "cannot read the value of 'seed={' as YAML"),
+        ("seed=1.5", "--trainer seed=1.5: found float, expected int$"),
+        ("fp16=x", "--trainer fp16=x: found str, expected bool$"),
+        ("adam_beta1=true", "adam_beta1=true: found bool, expected float$"),
+        ("label_names=a", r"label_names=a: found str, expected list\[str\] \| None$"),
+        ("lr_scheduler_type=cosin", "--trainer lr_scheduler_type=cosin: cosin is not a valid SchedulerType"),
+        ("optim=adm", "--trainer optim=adm: adm is not a valid OptimizerNames"),
+        ("accelerator_config={zzz: true}", "accelerator_config=.*unexpected keyword argument 'zzz'"),
     ],
 )
 def test_bad_trainer_settings_are_rejected(tmp_path, word, message):
     folder = RunFolder(str(tmp_path), Some("out"))
     with pytest.raises(ValueError, match=message):
         training_arguments(folder, LoopArguments(trainer=[word]), 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("lr_scheduler_type=cosine", "cosine"),
+        ("lr_scheduler_kwargs={}", {}),
+        ("logging_steps=0.5", 0.5),
+        ("learning_rate=1", 1),
+        ("run_name=3", "3"),
+        ("run_name=null", None),
+        ("label_names=[a, b]", ["a", "b"]),
+        ("activation_checkpointing_kwargs={use_reentrant: false}", {"use_reentrant": False}),
+        ("save_strategy=no", "no"),
+        ("bf16=false", False),
+        ("report_to=none", []),
+    ],
+)
+def test_every_kind_of_trainer_setting_can_be_passed(tmp_path, word, value):
+    folder = RunFolder(str(tmp_path), Some("out"))
+    settings = training_arguments(folder, LoopArguments(trainer=[word]), 1)
+    assert getattr(settings, word.partition("=")[0]) == value
 
 
 def test_the_default_is_plain_adam_and_the_trainer_flag_takes_precedence(tmp_path):

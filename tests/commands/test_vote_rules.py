@@ -51,6 +51,21 @@ def test_identical_sources_predict_their_own_structure(kind, rule):
         assert found == combine(SourcePool({"one": model}, model.names), ROWS, "pool")
 
 
+def obeys(row: dict[str, list]) -> bool:
+    return all((head == 0) == (name == "root") for head, name in zip(row["head"], row["deprel"], strict=True))
+
+
+@pytest.mark.parametrize("rule", ["majority", "pool", "linear"])
+@pytest.mark.parametrize("seed", range(3))
+def test_exactly_the_arc_from_head_0_is_root(rule, seed):
+    names = [["amod", "root"], ["obj", "amod"], ["root", "obj", "amod"]]  # the second source has no root
+    models = {f"source{i}": model_of("parser", seed + i, labels=labels) for i, labels in enumerate(names)}
+    assert all(map(obeys, combine(SourcePool(models), ROWS, rule)))
+    assert all(map(obeys, predict_rows(models["source0"], ROWS)))
+    alone = SourcePool({"source1": models["source1"]})
+    assert combine(alone, ROWS, rule) == list(predict_rows(models["source1"], ROWS)) or rule != "majority"
+
+
 def test_an_unknown_rule_is_rejected():
     with pytest.raises(ValueError, match="rule is 'best'; expected majority, pool or linear"):
         combine(pool_of("groups"), ROWS, "best")

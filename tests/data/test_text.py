@@ -18,6 +18,7 @@ from hf_xst.data import (
     read_unlabelled,
     write_conllu,
 )
+from hf_xst.data.text import read_labelled_jsonl
 
 WORDS = [["Zwei", "12\u00a0000"], ["_", "<root>", "#"]]
 TEXT = "\ufeffZwei  12\u00a0000 \r\n\n_ <root> #"
@@ -87,6 +88,23 @@ def test_json_errors_give_file_and_line(write, line, message):
     assert next(sentences).words == ["a"]  # reading is lazy
     with pytest.raises(TextError, match=rf"(?s)a\.jsonl:2: .*{message}"):
         next(sentences)
+
+
+@pytest.mark.parametrize(
+    ("row", "sent_id", "text"),
+    [
+        ({"sent_id": 0}, "0", "a b"),
+        ({"sent_id": "", "text": "ab"}, "r.jsonl:1", "ab"),
+        ({"sent_id": "x", "text": "a\u00a0 b\n"}, "x", "a\u00a0 b"),
+        ({"sent_id": 1.5, "text": "a\tb\r\nc"}, "1.5", "a b c"),
+        ({"text": None}, "r.jsonl:1", "a b"),
+        ({"text": 3, "sent_id": None}, "r.jsonl:1", "a b"),
+    ],
+)
+def test_sent_id_and_text_of_json_lines_are_kept(write, row, sent_id, text):
+    file = write("r.jsonl", json.dumps({"words": ["a", "b"], **row}))
+    for sentence in (*iterate_unlabelled(file), *read_labelled_jsonl(file)):
+        assert (sentence.sent_id, sentence.text) == (sent_id, text)
 
 
 def test_edited_file_is_read_again(write, tmp_path):

@@ -15,6 +15,7 @@ from hf_xst.commands.sentences import (
     needs_structure,
     other_labels,
     read_word_vectors,
+    report_crossing,
     require_sentences,
     split_of,
 )
@@ -103,6 +104,7 @@ def _compare_model(options: EvaluateArguments) -> Compared:
         options.treebank, options.split, options.data, model.columns, faulty=options.faulty
     )
     say(note)
+    report_crossing(model, gold, "gold")
     tagger = choose_tagger(options.tagger, model, options.model)
     rows = annotate(gold, tagger, vectors)
     check_text({options.model: model}, rows)

@@ -68,7 +68,7 @@ class _Input:
 
     def __iter__(self) -> Iterator[ConlluSentence]:
         for sentence in self._sentences:
-            self._digest.update(sentence.raw.encode())
+            self._digest.update(f"{sentence.raw}{sentence.extra or ''}".encode(errors="surrogatepass"))
             self.last = sentence
             yield sentence
 

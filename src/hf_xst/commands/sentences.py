@@ -8,9 +8,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from datasets import Dataset
 
 from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments, shared_options
+from hf_xst.console import say
 from hf_xst.data import (
     WordVectors,
     load_treebank,
@@ -25,10 +27,12 @@ from hf_xst.data.layout import content_hash
 from hf_xst.data.sentence import BLANK
 from hf_xst.inference.annotation import NO_TAGGER
 from hf_xst.inference.annotation import load_tagger as load_tagger
+from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.processes import process_count, process_index
 from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
 from hf_xst.sources.pool import AnySource
+from hf_xst.structures.voting import is_tree
 from hf_xst.training.trainer import GOLD
 
 _ALWAYS = frozenset(prepared_features(gold=False))
@@ -164,6 +168,21 @@ def require_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
     if not len(dataset):
         raise ValueError(f"no sentence is left: {note}")
     return dataset, note
+
+
+def report_crossing(model: StructuredModel, gold: Dataset, name: str) -> list[str]:
+    """Report how many gold trees a projective parser cannot predict; return the message, if any."""
+    if not getattr(model.config, "projective", False):
+        return []
+    crossing = 0
+    for heads in gold["head"]:
+        length = torch.tensor([len(heads)])
+        crossing += int(~is_tree(torch.tensor([heads]), length, single_root=False, projective=True))
+    fact = "have crossing arcs, which a projective parser cannot predict"
+    note = f"{crossing} of {len(gold)} {name} sentences {fact}"
+    if crossing:
+        say(note, "yellow")
+    return [note] if crossing else []
 
 
 def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:

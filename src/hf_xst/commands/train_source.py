@@ -19,6 +19,7 @@ from hf_xst.commands.sentences import (
     needs_structure,
     other_labels,
     read_word_vectors,
+    report_crossing,
     require_sentences,
     split_of,
 )
@@ -68,6 +69,8 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     )
     train, dev, notes = _load_splits(options, fields)
     model = _from_scratch(options, fields, train) if initial is None else _with_labels(initial, train)
+    for name, gold in (("training", train), ("development", dev)):
+        notes += report_crossing(model, gold, name)
     if options.tagger is not None:
         if set(model.columns) <= {model.annotation_column}:
             raise ValueError("--tagger would replace the gold that --task tagger learns from; leave it out")

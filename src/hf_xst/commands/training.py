@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import torch
 import yaml
@@ -75,8 +77,8 @@ def training_arguments(
         defaults: further settings of the command; `--trainer` takes precedence.
 
     Raises:
-        ValueError: `--trainer` names an unknown setting, or the Trainer does not see all processes of a
-            launcher.
+        ValueError: `--trainer` names an unknown setting or an invalid value, or the Trainer does not see all
+            processes of a launcher.
     """
     for name, smallest in {"max_steps": 1, "batch_size": 1, "epochs": 0}.items():
         value = getattr(options, name)
@@ -102,7 +104,13 @@ def training_arguments(
         "use_cpu": started > 1 and not torch.cuda.is_available(),
         "restore_callback_states_from_checkpoint": True,  # the patience of early stopping survives a restart
     }
-    arguments = TrainingArguments(**(settings | defaults | _trainer_settings(options.trainer)))
+    chosen = _trainer_settings(options.trainer)
+    if "lr_scheduler_type" in chosen:
+        defaults.pop("lr_scheduler_kwargs", None)  # of another scheduler
+    try:
+        arguments = TrainingArguments(**(settings | defaults | chosen))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--trainer {' '.join(options.trainer)}: {error}" if chosen else error) from error
     if arguments.world_size < started:
         raise ValueError(
             f"{started} processes were started, but the Trainer sees {arguments.world_size}; they would "
@@ -112,18 +120,25 @@ def training_arguments(
 
 
 def _trainer_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Read `--trainer`; a word in place of a number would otherwise fail hours later."""
-    fields = {field.name: field for field in dataclasses.fields(TrainingArguments) if field.init}
-    settings = key_values(pairs, fields)
-    for name, value in settings.items():
-        if isinstance(value, str) and isinstance(fields[name].default, int | float):
-            raise ValueError(
-                f"--trainer {name}={value}: found a word, expected a number such as {fields[name].default}"
-            )
-    trackers = settings.get("report_to", "none")
+    """Read `--trainer`; a value of another type would otherwise fail hours later."""
+    types = get_type_hints(TrainingArguments)
+    settings = key_values(
+        pairs, {field.name for field in dataclasses.fields(TrainingArguments) if field.init}
+    )
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        union = get_args(types[name]) if get_origin(types[name]) in (Union, UnionType) else (types[name],)
+        kinds = {get_origin(each) or each for each in union}
+        if type(settings[name]) not in (kinds | {int} if float in kinds else kinds):
+            if str not in kinds:
+                found, expected = type(settings[name]).__name__, inspect.formatannotation(types[name])
+                raise ValueError(f"--trainer {pair}: found {found}, expected {expected}")
+            settings[name] = text
+    trackers = settings.get("report_to") or "none"
     installed: Callable[[], list[str]] = get_available_reporting_integrations
-    known = {"none", "all", *installed()}
-    unknown = [name for name in ([trackers] if isinstance(trackers, str) else trackers) if name not in known]
+    available = {"none", "all", *installed()}
+    names = [trackers] if isinstance(trackers, str) else trackers
+    unknown = [name for name in names if name not in available]
     if unknown:
         raise ValueError(f"--trainer report_to={unknown[0]}: unknown or not installed")
     return settings

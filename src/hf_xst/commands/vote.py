@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -11,10 +11,19 @@ from datasets import Dataset
 from hf_xst.charts.chart import FLOOR, SourceDistributions
 from hf_xst.commands.options import VoteArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_output, summary
-from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, unlabelled_rows
+from hf_xst.commands.sentences import (
+    annotate,
+    gold_rows,
+    read_sources,
+    read_word_vectors,
+    split_of,
+    unlabelled_rows,
+)
 from hf_xst.console import say
-from hf_xst.data import write_conllu
+from hf_xst.data import TREEBANK_FEATURES, dataset_to_sentences, iterate_unlabelled, write_conllu
 from hf_xst.data.sentence import ConlluSentence
+from hf_xst.inference.confidence import Annotation
+from hf_xst.inference.outputs import ConlluWriter
 from hf_xst.metrics import score
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
@@ -28,7 +37,7 @@ PREDICTIONS = "predictions.conllu"
 
 @takes_options(VoteArguments)
 def vote(options: VoteArguments) -> dict[str, Any]:
-    """Combine, write OUTPUT/predictions.conllu, and score if the treebank has gold.
+    """Combine, fill in the input as OUTPUT/predictions.conllu, and score if the treebank has gold.
 
     Args:
         options: the data class, or its fields as keyword arguments.
@@ -57,11 +66,12 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     folder = RunFolder(options.output, options)
     folder.begin()
     output = folder.path / PREDICTIONS
+    writer, tagged = ConlluWriter([model]), ["upos"] if options.tagger else []
     if folder.is_main:
         write_conllu(
             (
-                ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]).with_annotation(columns)
-                for row, columns in zip(rows, predictions, strict=True)
+                writer.sentence(sentence, Annotation({name: row[name] for name in tagged} | columns))
+                for sentence, row, columns in zip(_sentences(options), rows, predictions, strict=True)
             ),
             output,
         )
@@ -119,3 +129,15 @@ def _rows(options: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]
     if options.text is None and options.treebank is not None:
         return gold_rows(options.treebank, options.split, options.data, columns)
     return unlabelled_rows(options)
+
+
+def _sentences(options: VoteArguments) -> Iterator[ConlluSentence]:
+    """Iterate over the complete sentences of the input, in the order of `_rows`, which leaves none out."""
+    if options.text is not None:
+        return iterate_unlabelled(options.text)
+    assert options.treebank is not None
+    whole = split_of(options.treebank, options.split, options.data)
+    if whole.features == TREEBANK_FEATURES:
+        return dataset_to_sentences(whole)
+    words = "words" if "words" in whole.features else "tokens"
+    return (ConlluSentence.from_words(row[words], sent_id=row.get("sent_id")) for row in whole)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
+from typing import Any
 
 from hf_xst.data.streams import InputError
 
@@ -44,6 +45,7 @@ class ConlluSentence:
         path: The file.
         line: Number of the sentence's first line in the file.
         number: Number of the sentence in the file, from 1.
+        extra: What a row of JSON lines holds besides its words; its text and tags are in the lines, too.
     """
 
     lines: tuple[str, ...]
@@ -53,6 +55,7 @@ class ConlluSentence:
     path: str = field(default="<memory>", compare=False)
     line: int = field(default=1, compare=False)
     number: int = field(default=1, compare=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def from_words(
@@ -60,13 +63,15 @@ class ConlluSentence:
         words: Sequence[str],
         *,
         sent_id: str | None = None,
+        text: str | None = None,
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> ConlluSentence:
         """Build a sentence from words; omitted columns are blank.
 
         Args:
             words: At least one form, and at most `MAX_WORDS`.
-            sent_id: Written as a comment, together with the words joined by spaces as the text.
+            sent_id: Written as a comment, together with the text.
+            text: Defaults to the words joined by spaces; tabs and line breaks become spaces.
             columns: Further columns, as for `with_columns`.
         """
         if not words:
@@ -77,7 +82,13 @@ class ConlluSentence:
             _check_value("form", word)
         comments = []
         if sent_id is not None:
-            comments = [f"# sent_id = {_check_value('sent_id', sent_id)}\n", f"# text = {' '.join(words)}\n"]
+            line = _check_value(
+                "text", " ".join(re.split(r"[\t\r\n]+", text or "")).strip() or " ".join(words)
+            )
+            comments = [
+                f"# sent_id = {_check_value('sent_id', sent_id)}\n",
+                f"# text = {_check_value('text', line)}\n",
+            ]
         blanks = "\t".join([BLANK] * (len(COLUMNS) - 2))
         rows = [f"{number}\t{word}\t{blanks}\n" for number, word in enumerate(words, start=1)]
         sentence = cls((*comments, *rows), tuple(range(len(comments), len(comments) + len(rows))))

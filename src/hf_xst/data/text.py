@@ -5,7 +5,7 @@ Formats, selected by suffix (ignoring ``.gz``) or by name:
 - ``conllu`` (``.conllu``): heads and relations are ignored; tags are kept;
 - ``text`` (``.txt``): one sentence per line, words separated by U+0020 (other spaces are part of words);
 - ``jsonl`` (``.jsonl``): one object per line with ``words`` or ``tokens`` (a list of strings), and optionally
-  ``upos`` and ``sent_id``;
+  ``upos``, ``sent_id`` and ``text``; other keys only return in JSON lines;
 - ``raw`` (by name only): running text, segmented by `hf_xst.data.segmentation`; blank lines end paragraphs.
 
 Blank lines are skipped. Missing UPOS is ``_``. A sentence without ``sent_id`` is named ``file:3``, by its
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import PurePath
@@ -126,7 +127,7 @@ def _read_column(dataset: Dataset, column: str | None) -> Dataset:
     return prepare(selected, gold=False, faulty="skip")[0]  # skips rows without words
 
 
-_Parsed = tuple[list[str], str | None, dict[str, list[str]]]  # words, sent_id, further columns
+_Parsed = tuple[list[str], Row, dict[str, list[str]]]  # words, other keys, further columns
 
 
 def _line_sentences(source: Source, parse: Callable[[str], _Parsed]) -> Iterator[ConlluSentence]:
@@ -135,9 +136,12 @@ def _line_sentences(source: Source, parse: Callable[[str], _Parsed]) -> Iterator
         if not line.strip(" \r\n"):
             continue
         try:
-            words, sent_id, columns = parse(line)
-            sentence = ConlluSentence.from_words(words, sent_id=sent_id or _position(source, number))
-            sentence = sentence.with_annotation(columns)
+            words, extra, columns = parse(line)
+            name, text = extra.get("sent_id"), extra.get("text")
+            sent_id = _position(source, number) if name in (None, "") else str(name)
+            text = text if isinstance(text, str) else None
+            sentence = ConlluSentence.from_words(words, sent_id=sent_id, text=text).with_annotation(columns)
+            sentence = replace(sentence, extra=extra)
         except ValueError as error:
             raise TextError(str(error), path=source_name(source), line=number) from None
         yield sentence
@@ -150,7 +154,7 @@ def _position(source: Source, number: int) -> str:
 def _parse_text(line: str) -> _Parsed:
     if "\t" in line:
         raise ValueError("found a tab, expected words separated by spaces; for CoNLL-U pass format='conllu'")
-    return [word for word in line.rstrip("\r\n").split(" ") if word], None, {}
+    return [word for word in line.rstrip("\r\n").split(" ") if word], {}, {}
 
 
 def _parse_json(line: str, *, labels: bool) -> _Parsed:
@@ -168,7 +172,7 @@ def _parse_json(line: str, *, labels: bool) -> _Parsed:
             columns[name] = [str(value) for value in values]
     return (
         _strings(row.get("words", row.get("tokens")), "words"),
-        str(row.get("sent_id") or "") or None,
+        {name: value for name, value in row.items() if name not in ("words", "tokens")},
         columns,
     )
 

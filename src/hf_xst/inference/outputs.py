@@ -17,6 +17,7 @@ of the sentence is unchanged.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,13 +31,15 @@ from hf_xst.drawing import tree_text
 from hf_xst.extras import import_optional
 from hf_xst.inference.annotation import Annotator
 from hf_xst.inference.confidence import Annotation
-from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.columns import StructureColumns
 
 Annotated = tuple[ConlluSentence, Annotation]
 Writer = Callable[[Sequence[Annotated], ConlluSentence | None], str]
 """Writes a block of annotated sentences, given the sentence before them in the file, if any."""
 _DIGITS = 4
 _KBEST, _SKIPPED = "# kbest ", "# not_annotated = "
+_JSON_KEYS = ("not_annotated", "confidence", "log_prob", "kbest")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACY_COLUMNS = {"upos": "pos", "xpos": "tags", "deprel": "deps"}
 
 
@@ -44,10 +47,10 @@ class ConlluWriter:
     """Write annotations into CoNLL-U sentences.
 
     Args:
-        models: the models that annotate.
+        models: the models that annotate, or others that predict columns.
     """
 
-    def __init__(self, models: Sequence[StructuredModel]) -> None:
+    def __init__(self, models: Sequence[StructureColumns]) -> None:
         nothing = torch.empty(0, dtype=torch.long)
         parts = {part for model in models for part in model.candidate_parts(nothing)}
         columns = tuple(column for model in models for column in model.columns)
@@ -149,11 +152,17 @@ def _conllu_writer(annotator: Annotator) -> Writer:
 
 
 def _json_writer(annotator: Annotator) -> Writer:
-    def write(block: Sequence[Annotated], before: ConlluSentence | None) -> str:
-        rows = ({"sent_id": sentence.identifier, **as_dict(sentence, each)} for sentence, each in block)
-        return "".join(json.dumps(_rounded(row), ensure_ascii=False) + "\n" for row in rows)
+    replaced = {*annotator.columns, *_JSON_KEYS}
 
-    return write
+    def line(sentence: ConlluSentence, annotation: Annotation) -> str:
+        row = _rounded({"sent_id": sentence.identifier, **as_dict(sentence, annotation)})
+        for key, value in sentence.extra.items():
+            if key not in replaced and (key not in row or value not in (None, "")):
+                row[key] = value
+        text = json.dumps(row, ensure_ascii=False)
+        return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+    return lambda block, before: "".join(line(*each) for each in block)
 
 
 def _tree_writer(annotator: Annotator) -> Writer:

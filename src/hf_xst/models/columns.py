@@ -23,6 +23,8 @@ class StructureColumns(ABC):
     """The columns of a kind of structure; models and other sources of distributions share it."""
 
     structure: ClassVar[type[Structure]]
+    structure_name: ClassVar[str] = "structure"
+    """Name of a sentence's structure in outputs, as in `tree_log_prob`."""
     special_names: ClassVar[tuple[str, ...]] = ()
     """Labels that all members of the kind have beside their own, such as sentence boundaries."""
     added_groups: ClassVar[tuple[int, int]] = (0, 0)
@@ -79,6 +81,15 @@ class StructureColumns(ABC):
         labels = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
         return {"allowed_labels": labels}
 
+    def with_label_rules(self, distribution: Structure, names: Sequence[str] | None = None) -> Structure:
+        """Return the distribution with the rules that the labels of its best structures obey.
+
+        Args:
+            distribution: over structures of this kind.
+            names: its labels; defaults to `self.names`.
+        """
+        return distribution
+
     @abstractmethod
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
         """Turn gold columns into `labels`; -1 for padding and unknown names.
@@ -106,7 +117,7 @@ class StructureColumns(ABC):
 class TagColumns(StructureColumns):
     """Tag sequences, with a start and an end tag around every sentence."""
 
-    structure = LinearChainCRF
+    structure, structure_name = LinearChainCRF, "tags"
     special_names = BOUNDARIES
     added_groups = (1, 1)
 
@@ -163,7 +174,7 @@ class TagColumns(StructureColumns):
 class TreeColumns(StructureColumns):
     """Labelled dependency trees."""
 
-    structure = DependencyTreeCRF
+    structure, structure_name = DependencyTreeCRF, "tree"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -174,6 +185,12 @@ class TreeColumns(StructureColumns):
         """Return head, label, and both together."""
         labels = len(self.names)
         return {"head": candidates // labels, "label": candidates % labels, "arc": candidates}
+
+    def with_label_rules(self, distribution: Structure, names: Sequence[str] | None = None) -> Structure:
+        """Let best trees have the relation `root`, if there is one, at head 0 and nowhere else."""
+        assert isinstance(distribution, DependencyTreeCRF)
+        alphabet = list(names or self.names)
+        return distribution.with_root_label(alphabet.index("root") if "root" in alphabet else None)
 
     @classmethod
     def readable_candidates(

@@ -54,8 +54,6 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
     """The column of gold rows that holds the labels, unless the configuration names another."""
     annotation_column: ClassVar[str] = "upos"
     """The column that a model may read beside the words, and that another model can predict for it."""
-    structure_name: ClassVar[str] = "structure"
-    """Name of a sentence's structure in outputs, as in `tree_log_prob`."""
 
     def __init__(self, config: StructuredConfig) -> None:
         super().__init__(config)

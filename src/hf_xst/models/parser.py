@@ -12,6 +12,7 @@ from hf_xst.models.configuration import BiaffineParserConfig
 from hf_xst.models.modeling import StructuredModel, StructuredOutput
 from hf_xst.numerics import at_least_single
 from hf_xst.structures import DependencyTreeCRF
+from hf_xst.structures.base import Structure
 
 
 class BiaffineScorer(nn.Module):
@@ -80,7 +81,6 @@ class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-c
     leading, trailing = 1, 0
     label_column = "deprel"
     main_metric = "las"
-    structure_name = "tree"
 
     def __init__(self, config: BiaffineParserConfig) -> None:
         super().__init__(config)
@@ -151,12 +151,13 @@ class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-c
         """Count the words with a known head: (B,)."""
         return (labels[..., 0] >= 0).sum(-1)
 
-    def distribution(self, output: StructuredOutput) -> DependencyTreeCRF:
+    def distribution(self, output: StructuredOutput) -> Structure:
         """Return the distribution over labelled trees."""
         assert output.scores is not None
-        return DependencyTreeCRF(
+        trees = DependencyTreeCRF(
             output.scores,
             output.lengths,
             single_root=self.config.single_root,
             projective=self.config.projective,
         )
+        return self.with_label_rules(trees)

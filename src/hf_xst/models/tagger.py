@@ -28,7 +28,6 @@ class CrfTagger(TagColumns, StructuredModel):  # type: ignore[no-untyped-call, u
     config: CrfTaggerConfig
     leading, trailing = 1, 1
     label_column = "upos"
-    structure_name = "tags"
 
     def __init__(self, config: CrfTaggerConfig) -> None:
         super().__init__(config)

@@ -49,10 +49,11 @@ class PooledSource:
         else:
             own = self.source.distributions(rows)
         if self.relabelling.is_identity:
-            return own
+            return self.kind.with_label_rules(own)
         if self.relabelling.dropped:
             self.dropped_mass += float(self._mass_on_dropped(own))
-        return own.with_scores(self.relabelling.scores(own.scores, -torch.inf))
+        scores = self.relabelling.scores(own.scores, -torch.inf)
+        return self.kind.with_label_rules(own.with_scores(scores), self.relabelling.new)
 
     def _mass_on_dropped(self, own: Structure) -> Tensor:
         """Sum the marginals of candidates with at least one label that is dropped."""

@@ -102,13 +102,13 @@ class Structure(ABC, Generic[Best]):
 
     @classmethod
     @abstractmethod
-    def majority_of(cls, best: Sequence[Best], lengths: Tensor | None = None, **options: bool) -> Best:
+    def majority_of(cls, best: Sequence[Best], lengths: Tensor | None = None, **options: Any) -> Best:
         """Return the majority vote of several sources' `best()`; `options` as in the property `options`."""
 
     # -- derived --------------------------------------------------------------------------------------
 
     @property
-    def options(self) -> Mapping[str, bool]:
+    def options(self) -> Mapping[str, Any]:
         """The keyword options of this object's space."""
         return {}
 
@@ -121,6 +121,10 @@ class Structure(ABC, Generic[Best]):
     def possible(self) -> Tensor:
         """Bool (B, G, C): the valid candidates with a score above -inf."""
         return self.group_view(self._possible_parts())
+
+    def decodable(self) -> Self:
+        """Return the distribution over the structures that `best`, `topk` and `sample` may return."""
+        return self
 
     def with_scores(self, scores: Tensor) -> Self:
         """Return the same space with other scores (same B and N; the label axes may differ)."""

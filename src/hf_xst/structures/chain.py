@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -159,7 +159,7 @@ class LinearChainCRF(Structure[Tensor]):
         return winner.masked_fill(~space._inside(), -1)
 
     @classmethod
-    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
+    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Tensor:
         """Return the majority vote of several sources' tags; see `majority`."""
         return cls.majority(torch.stack(list(best)), lengths, **options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ class DependencyTreeCRF(Structure[Tree]):
         lengths: (B,) words of each sentence, 1..N; defaults to N.
         single_root: whether exactly one word is attached to the root symbol.
         projective: whether crossing arcs are excluded.
+        root_label: the label that `best`, `topk`, `sample` and votes give to arcs from the root symbol and to
+            no others, wherever the scores leave the choice; by default labels are free. Partition function
+            and marginals do not depend on it.
 
     Raises:
         ValueError: scores or lengths have the wrong shape, type or range.
@@ -45,8 +48,10 @@ class DependencyTreeCRF(Structure[Tree]):
         *,
         single_root: bool = True,
         projective: bool = False,
+        root_label: int | None = None,
     ) -> None:
         super().__init__(scores, lengths)
+        self.root_label = root_label
         self.single_root = single_root
         self.projective = projective
 
@@ -57,9 +62,29 @@ class DependencyTreeCRF(Structure[Tree]):
         return scores.shape[1] - 1
 
     @property
-    def options(self) -> Mapping[str, bool]:
+    def options(self) -> Mapping[str, Any]:
         """The keyword options of this object's space."""
-        return {"single_root": self.single_root, "projective": self.projective}
+        names = ("single_root", "projective", "root_label")
+        return {name: getattr(self, name) for name in names}
+
+    def with_root_label(self, root_label: int | None) -> Self:
+        """Return the same distribution with another rule for labels; see the class."""
+        twin = self.with_scores(self.scores)
+        twin.root_label = root_label
+        return twin
+
+    def decodable(self) -> Self:
+        """Return the distribution without the arcs whose label breaks the rule of `root_label`."""
+        if self.root_label is None:
+            return self
+        possible = self.scores > NEGATIVE_INFINITY
+        as_root = possible[..., self.root_label].clone()  # (B, N+1, N+1)
+        possible[..., self.root_label] = False
+        otherwise = possible.any(3)
+        at_root = torch.arange(self.scores.shape[1], device=self.scores.device)[:, None] == 0
+        is_root = torch.arange(self.scores.shape[3], device=self.scores.device) == self.root_label
+        excluded = torch.where(is_root, (otherwise & ~at_root)[..., None], (as_root & at_root)[..., None])
+        return self.restricted_to(~excluded).with_root_label(None)
 
     @property
     def valid_parts(self) -> Tensor:
@@ -100,12 +125,15 @@ class DependencyTreeCRF(Structure[Tree]):
         """Return (bool, (B,)) which are trees of this space over all words, with a label for each arc."""
         heads, labels = best
         labelled = (((labels >= 0) & (labels < self.scores.shape[3])) | ~self._inside()).all(1)
-        return labelled & is_tree(heads, self.lengths, **self.options)
+        return labelled & is_tree(
+            heads, self.lengths, single_root=self.single_root, projective=self.projective
+        )
 
     def best(self) -> Tree:
         """Return the heads and labels of the best trees; ties go to lower heads and lower labels."""
         # Each arc takes its best label, so the best labelled tree is the best tree over max_l: (B, N+1, N+1)
-        strongest = self._masked(self.scores.detach().amax(3).to(working_dtype(self.scores.device)))
+        scores = self.decodable().scores.detach()
+        strongest = self._masked(scores.amax(3).to(working_dtype(self.scores.device)))
         checked_below_infinity(strongest)
         if self.projective:
             heads = best_projective_heads(strongest, self.lengths, self.single_root)
@@ -113,13 +141,13 @@ class DependencyTreeCRF(Structure[Tree]):
             arcs = self._with_idle_padding(strongest).double().cpu().numpy()
             heads = torch.from_numpy(best_heads(arcs, self.single_root)).to(strongest.device)
         heads = heads.masked_fill(~self._inside(), -1)
-        return heads, _at_arcs(self.scores.detach(), heads).argmax(2).masked_fill(heads < 0, -1)
+        return heads, _at_arcs(scores, heads).argmax(2).masked_fill(heads < 0, -1)
 
     def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tree:
         """Draw k trees of each sentence: first heads, with the labels summed out, then each arc's label."""
         check_at_least_one(k)
-        wide = self._wide()
-        unlabelled = self.with_scores(wide._log_arcs().unsqueeze(3))
+        wide = self.decodable()._wide()
+        unlabelled = wide.with_scores(wide._log_arcs().unsqueeze(3))
         heads, _ = Structure.sample(unlabelled, k, generator=generator)
         return heads, draw(_at_arcs(wide.scores, heads), generator).masked_fill(heads < 0, -1)
 
@@ -127,8 +155,9 @@ class DependencyTreeCRF(Structure[Tree]):
         """Return the k best trees of each sentence, best first."""
         check_at_least_one(k)
         # The k best trees contain only the k best labels of each arc: (B, N+1, N+1, k)
-        ranked = self.scores.detach().sort(dim=3, descending=True, stable=True)
-        heads, ranks = Structure.topk(self.with_scores(ranked.values[..., :k]), k)
+        decodable = self.decodable()
+        ranked = decodable.scores.detach().sort(dim=3, descending=True, stable=True)
+        heads, ranks = Structure.topk(decodable.with_scores(ranked.values[..., :k]), k)
         labels = _at_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
         return heads, labels.masked_fill(heads < 0, -1)
 
@@ -141,6 +170,7 @@ class DependencyTreeCRF(Structure[Tree]):
         *,
         single_root: bool = True,
         projective: bool = False,
+        root_label: int | None = None,
     ) -> Tree:
         """Return the tree with the most votes, counted per labelled arc.
 
@@ -152,6 +182,7 @@ class DependencyTreeCRF(Structure[Tree]):
             lengths: (B,) words of each sentence; defaults to N.
             single_root: whether exactly one word is attached to the root symbol.
             projective: whether crossing arcs are excluded.
+            root_label: see the class; all votes for the root symbol count for this label.
 
         Raises:
             ValueError: the shapes differ or are not (S, B, N) with at least one source.
@@ -160,13 +191,15 @@ class DependencyTreeCRF(Structure[Tree]):
             shapes = f"{tuple(heads.shape)} and {tuple(labels.shape)}"
             raise ValueError(f"heads and labels must both have shape (S, B, N), S at least 1, got {shapes}")
         _, batch, words = heads.shape
-        label_count = int(labels.max().clamp(min=0)) + 1 if labels.numel() else 1
+        if root_label is not None:
+            labels = labels.masked_fill((heads == 0) & (labels >= 0), root_label)
+        label_count = max(int(labels.max()) if labels.numel() else 0, root_label or 0) + 1
         blank = torch.zeros(batch, words + 1, words + 1, label_count, device=heads.device)
-        space = cls(blank, lengths, single_root=single_root, projective=projective)
+        space = cls(blank, lengths, single_root=single_root, projective=projective, root_label=root_label)
         return vote(space, list(zip(heads, labels, strict=True)))
 
     @classmethod
-    def majority_of(cls, best: Sequence[Tree], lengths: Tensor | None = None, **options: bool) -> Tree:
+    def majority_of(cls, best: Sequence[Tree], lengths: Tensor | None = None, **options: Any) -> Tree:
         """Return the majority vote of several sources' trees; see `majority`."""
         heads = torch.stack([heads for heads, _ in best])
         return cls.majority(heads, torch.stack([labels for _, labels in best]), lengths, **options)

@@ -25,7 +25,7 @@ def vote(space: Structure[Best], sources: Sequence[Best]) -> Best:
     votes, preferences = _count(ballots, space.valid)
     # Integers, which float64 adds exactly: all preferences of a structure together weigh less than one vote.
     one_vote = ballots.shape[0] * ballots.shape[2] + 1
-    possible = space.scores > NEGATIVE_INFINITY
+    possible = space.decodable().scores > NEGATIVE_INFINITY
     # score(y) = sum_g votes[g, y_g], and one_vote * that + sum_g preferences[g, y_g]
     poll = space.with_scores(space.part_view(votes)).restricted_to(possible)
     weighed = space.with_scores(space.part_view(votes * one_vote + preferences)).restricted_to(possible)
