@@ -294,4 +294,4 @@ def test_full_standard_output_is_reported_once(tmp_path):
         command = [sys.executable, "-m", "hf_xst_cli", "show", str(tmp_path / "x.conllu")]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "hf-xst show: <stdout>: No space left on device; free disk space\n"
+    assert done.stderr == "hf-xst show: No space left on device; free disk space\n"

@@ -79,6 +79,14 @@ def test_explanation_is_one_line(error: BaseException, text: str) -> None:
         assert "\n" not in message
 
 
+def test_a_cache_that_cannot_be_written_is_explained() -> None:
+    error = PermissionError(13, "Permission denied", f"{constants.HF_HUB_CACHE}/models--anna--x")
+    message = explain_hub_error(error, "anna/x")
+    assert message.endswith(
+        "models--anna--x: Permission denied; set HF_HUB_CACHE to a folder that can be written"
+    )
+
+
 def test_other_errors_are_joined_to_one_line() -> None:
     assert explain_hub_error(ValueError("invalid\n- metadata"), "anna/x") == "invalid - metadata"
     assert explain_hub_error(refused(HfHubHTTPError, 500), "anna/x") == "several lines"

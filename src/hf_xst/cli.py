@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import errno
 import inspect
 import io
 import json
@@ -21,14 +20,13 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-import datasets.config
-import huggingface_hub.constants
+import datasets
 import huggingface_hub.utils
 import transformers.utils.logging
 import yaml
 
 from hf_xst.console import console, printable
-from hf_xst.files import name_in_errors
+from hf_xst.remote import explain_os_error
 
 if TYPE_CHECKING:
     from hf_xst_cli import Command
@@ -36,18 +34,8 @@ if TYPE_CHECKING:
 Options = TypeVar("Options")
 _MAX_MESSAGE = 2000
 _format_warning = warnings.formatwarning
-_EXPECTED = (ValueError, OSError, ImportError, RuntimeError)  # with a message that says what to do
-_NO_MEMORY = re.compile("out of memory|allocate memory")
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOSPC, errno.EDQUOT)
-_REMEDIES = {
-    errno.ENOSPC: "free disk space",
-    errno.EDQUOT: "free disk space",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.EACCES: "check the permissions",
-    errno.EROFS: "choose a folder that can be written",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "remove the link that leads to itself",
-}
+_EXPECTED = (ValueError, ImportError, RuntimeError)  # with a message that says what to do
+_NO_MEMORY = re.compile("MemoryError|out of memory|allocate memory")
 
 
 def run(name: str, command: Command, words: Sequence[str]) -> int:
@@ -60,8 +48,7 @@ def run(name: str, command: Command, words: Sequence[str]) -> int:
         module = vars(import_module(f"hf_xst.commands.{identifier}"))
         kind = module[f"{name.title().replace('-', '')}Arguments"]
         module[identifier](parse(kind, f"hf-xst {name}", command.help, words, command.positional))
-        with name_in_errors("<stdout>"):
-            sys.stdout.flush()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         hint = "; run the same command again to resume" if command.resumes else ""
         sys.stderr.write(f"\nstopped{hint}\n")
@@ -76,23 +63,17 @@ def run(name: str, command: Command, words: Sequence[str]) -> int:
     finally:
         try:
             sys.stdout.flush()
-        except OSError:  # reported above; otherwise Python would report it again at exit
+        except OSError:  # reported above; Python would report it again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def explain(error: Exception) -> str:
     """Return one line of limited length that says what is wrong, where, and what to do if that is known."""
-    if isinstance(error, OSError) and error.errno is not None and error.strerror is not None:
-        remedy = _cache_remedy(error) or _REMEDIES.get(error.errno)
-        message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        message += "" if remedy is None else f"; {remedy}"
-    elif isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))
-    ):
-        message = f"out of memory; lower the batch size or the longest length of sentences; {error}".rstrip(
-            "; "
-        )
+    if isinstance(error, OSError) and str(error):
+        message = explain_os_error(error)
+    elif _NO_MEMORY.search(f"{type(error).__name__} {error}") and not isinstance(error, ValueError):
+        message = f"{str(error) or 'out of memory'}; lower the batch size, or the longest length of sentences"
     elif isinstance(error, RecursionError):
         message = f"an input is nested too deeply ({error})"
     elif isinstance(error, _EXPECTED) and str(error):
@@ -103,19 +84,6 @@ def explain(error: Exception) -> str:
     line = printable(" ".join(message.split()))
     half = _MAX_MESSAGE // 2
     return line if len(line) <= _MAX_MESSAGE else f"{line[:half]} ... {line[-half:]}"
-
-
-def _cache_remedy(error: OSError) -> str | None:
-    """Name the variable that moves the cache in which a file cannot be written."""
-    caches = {
-        "HF_DATASETS_CACHE": datasets.config.HF_DATASETS_CACHE,
-        "HF_HUB_CACHE": huggingface_hub.constants.HF_HUB_CACHE,
-        "HF_HOME": huggingface_hub.constants.HF_HOME,
-    }
-    for variable, folder in caches.items():
-        if error.errno in _NOT_WRITABLE and Path(str(error.filename)).is_relative_to(folder):
-            return f"set {variable} to a folder that can be written and has space"
-    return None
 
 
 def _quiet_libraries() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import datasets.config
 from huggingface_hub import _CACHED_NO_EXIST, HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (  # type: ignore[attr-defined]
     GatedRepoError,
@@ -26,6 +28,13 @@ Kind = Literal["model", "dataset", "space"]
 # What the client raises if the Hub refuses or is unreachable; a malformed id raises a ValueError.
 HUB_ERRORS = (OSError, HTTPError, HFValidationError)
 _KIND_NAMES = {"model": "model", "dataset": "data set", "space": "Space"}
+_REMEDIES = {
+    errno.ENOSPC: "free disk space",
+    errno.EDQUOT: "free disk space",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EACCES: "check the permissions",
+    errno.EROFS: "choose a folder that can be written",
+}
 _MAX_LISTED = 1000  # repositories of an account to compare with a misspelt name
 
 
@@ -121,6 +130,19 @@ def explain_hub_error(
     return _explain_connection(chain, repository)
 
 
+def explain_os_error(error: OSError) -> str:
+    """Return what the system refused, for which file, and what to do: for caches, which variable to set."""
+    if error.errno is None or error.strerror is None:
+        return str(error)
+    remedy = _REMEDIES.get(error.errno)
+    caches = {"HF_DATASETS_CACHE": datasets.config.HF_DATASETS_CACHE, "HF_HUB_CACHE": constants.HF_HUB_CACHE}
+    for variable, folder in caches.items():
+        if error.errno != errno.ENOENT and Path(str(error.filename)).is_relative_to(folder):
+            remedy = f"set {variable} to a folder that can be written"
+    message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return message if remedy is None else f"{message}; {remedy}"
+
+
 def _list_revisions(repository: str, kind: Kind, token: str | bool | None) -> list[str]:
     """Return a repository's branches and tags; empty if they cannot be listed."""
     try:
@@ -150,6 +172,8 @@ def _explain_connection(chain: list[BaseException], repository: str) -> str:
         if isinstance(error, (HTTPError, LocalEntryNotFoundError)) and not isinstance(error, HfHubHTTPError):
             kind = type(error).__name__
             return f"the Hub at {constants.ENDPOINT} cannot be reached ({kind}); check the network"
+        if isinstance(error, OSError) and error.filename is not None:
+            return explain_os_error(error)
     return " ".join(str(chain[0]).split())
 
 

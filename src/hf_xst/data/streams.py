@@ -30,8 +30,6 @@ _OTHER_MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"BZh9": "bz2 data",
     b"\xfd7zXZ": "xz data",
-    b"7z\xbc\xaf": "a 7z archive",
-    b"\x28\xb5\x2f\xfd": "zstd data",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }

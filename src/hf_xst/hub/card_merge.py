@@ -112,22 +112,20 @@ class Card:
             sections: the newly generated sections with their marks, in order, by name.
         """
         parts = split_sections(self.text if self.text.strip() else f"\n{_NOTICE}\n")
-        names, texts = [name for name, _ in parts], [sections.get(name, text) for name, text in parts]
+        parts = [(name, sections.get(name, text)) for name, text in parts]
         previous: int | None = None
         for name, section in sections.items():
-            if name in names:
-                previous = names.index(name)
-            elif name in self.sections:
+            index = next((index for index, part in enumerate(parts) if part[0] == name), None)
+            if index is None and name in self.sections:
                 continue  # a person removed it
-            elif previous is None:
-                previous = len(texts)
-                texts[-1:] = [f"{texts[-1].rstrip()}\n\n", section, "\n"]
-                names[-1:] = ["", name, ""]
-            else:
-                texts[previous + 1 : previous + 1] = ["\n\n", section]
-                names[previous + 1 : previous + 1] = ["", name]
-                previous += 2
-        return "".join(texts)
+            if index is None and previous is None:
+                index = len(parts)
+                parts[-1:] = [("", f"{parts[-1][1].rstrip()}\n\n"), (name, section), ("", "\n")]
+            elif index is None and previous is not None:
+                index = previous + 2
+                parts[previous + 1 : previous + 1] = [("", "\n\n"), (name, section)]
+            previous = index
+        return "".join(text for _, text in parts)
 
     def record(
         self,
