@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from torch.testing import assert_close
+from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel
 
 from helpers.saved_models import MAKERS, Make, every_model, parser_over_encoder, same, scores_of, with_pattern
@@ -92,52 +91,6 @@ def test_another_process_loads_an_equal_model(bert: Path, tmp_path: Path) -> Non
         state = model.state_dict()
         assert result.keys() == state.keys()
         assert all(torch.equal(value, state[name]) for name, value in result.items())
-
-
-def without(folder: Path, *names: str) -> None:
-    path = folder / "model.safetensors"
-    state = {name: value for name, value in load_file(path).items() if not name.startswith(names)}
-    save_file(state, path, metadata={"format": "pt"})
-
-
-@pytest.mark.parametrize(
-    ("name", "lacking"),
-    [
-        ("parser-vectors", "scorer.arc_weight"),
-        ("parser-vectors", "scorer.label_head.bias"),
-        ("parser-vectors", "coarse_tags.embeddings.weight"),
-        ("parser-vectors", "encoder.context.layers.0.attention.key_distances"),
-        ("parser-encoder", "scorer.label_weight"),
-        ("parser-encoder", "encoder.words.model.encoder.layer.1.output.dense.weight"),
-        ("tagger-vectors", "transitions"),
-        ("tagger-encoder", "emissions.weight"),
-        ("tagger-encoder", "encoder.special_vectors"),
-    ],
-)
-def test_missing_weights_are_initialised_and_reported(
-    name: str, lacking: str, bert: Path, tmp_path: Path
-) -> None:
-    model = with_pattern(MAKERS[name](bert))
-    model.save_pretrained(tmp_path)
-    without(tmp_path, lacking)
-    loaded, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
-    assert report["missing_keys"] == {lacking}
-    assert not report["unexpected_keys"]
-    for key, value in loaded.state_dict().items():
-        assert torch.equal(value, model.state_dict()[key]) == (key != lacking)
-    fresh = loaded.state_dict()[lacking]
-    assert fresh.isfinite().all()
-    assert fresh.abs().max() < 5
-
-
-def test_without_vectors_every_word_is_unknown(tmp_path: Path) -> None:
-    model = loud(parser())
-    model.save_pretrained(tmp_path)
-    without(tmp_path, "encoder.words.vectors")
-    loaded, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
-    assert report["missing_keys"] == {"encoder.words.vectors"}
-    unknown = model(words=[["?"] * len(words) for words in SENTENCES], upos=UPOS)
-    assert_close(scores_of(loaded), unknown.scores)
 
 
 @pytest.mark.parametrize("name", ["parser-vectors", "tagger-encoder"])

@@ -112,7 +112,7 @@ def test_encoders_with_missing_weights_are_refused(bert: Path, tmp_path: Path) -
     state = {name: value for name, value in complete.state_dict().items() if ".layer.1.attention" not in name}
     complete.save_pretrained(tmp_path, state_dict=state)
     piece_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"lack 10 of its weights \(encoder\.layer\.1\.attention"):
+    with pytest.raises(ValueError, match=r"lack 10 weights.*: encoder\.layer\.1\.attention"):
         model_over(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_pickled_encoders_are_refused(bert: Path, tmp_path: Path) -> None:
     AutoModel.from_pretrained(bert).config.save_pretrained(tmp_path)
     piece_tokenizer().save_pretrained(tmp_path)
     torch.save(AutoModel.from_pretrained(bert).state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(OSError, match="safetensors"):
+    with pytest.raises(ValueError, match="pickled weights are refused"):
         model_over(tmp_path)
 
 

@@ -353,9 +353,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     save(tmp_path)
     state = {name: value for name, value in model.state_dict().items() if "classifier" not in name}
     model.save_pretrained(tmp_path, state_dict=state)
-    with pytest.raises(
-        ValueError, match=r"lack weights of the model, .*: classifier\.bias, classifier\.weight"
-    ):
+    with pytest.raises(ValueError, match=r"lack 2 weights.*: classifier\.bias, classifier\.weight"):
         TokenClassifier.load(str(tmp_path))
     model.classifier.bias.data[0] = torch.nan
     model.save_pretrained(tmp_path)

@@ -258,13 +258,10 @@ class ChartInfo:
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
-        """Raise ValueError if names or sources are missing or occur twice, or training has no source."""
-        sources = [source.name for source in self.sources]
-        for name, values in (("names", self.names), ("sources", sources)):
+        """Raise ValueError if names or sources are missing or occur twice."""
+        for name, values in (("names", self.names), ("sources", [each.name for each in self.sources])):
             if not values or len({*values}) != len(values):
                 raise ValueError(f"{name} is {values!r:.80}; expected at least one name, each once")
-        if self.initial_model not in sources:
-            raise ValueError(f"unknown source {self.initial_model}; expected {', '.join(sources)}")
 
     @property
     def chart_kind(self) -> Literal["union", "pool", "learned"]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any
+import inspect
+import re
+from collections import Counter
+from dataclasses import field, fields
+from typing import Any, Self
 
 from transformers import PreTrainedConfig
 
 from hf_xst.data.labels import check_bio
+from hf_xst.data.sentence import COLUMNS
+from hf_xst.records import checked
 
 BOUNDARIES = ("<s>", "</s>")
 """Tags that every tagger adds around a sentence."""
 SCHEMES = ("bio",)
+MAX_LAYERS, MAX_NAMES, MAX_SIZE = 1_000, 100_000, 10**9
+_TAG_COLUMNS = ("upos", "xpos", "feats")
+# Columns that hold something else than tags; other names are columns of data sets or attributes in MISC.
+_OTHER_COLUMNS = {*COLUMNS, "words", "tokens", "text", "sent_id", "comments"} - {*_TAG_COLUMNS}
+_DTYPES = ("None", "float32", "float16", "bfloat16", "float64")
 
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
@@ -75,22 +85,44 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         Raises:
             ValueError: a name occurs twice, or a field is out of range.
         """
-        self.upos_names = list(self.upos_names or [])
-        self.set_labels(self.labels or [])
+        self.labels, self.upos_names = self.labels or [], self.upos_names or []
+        self._check_fields()
+        named, count = self.id2label, kwargs.pop("num_labels", None)
+        self.set_labels(self.labels)
+        if (named and {int(index): name for index, name in named.items()} != self.id2label) or (
+            count not in (None, len(self.labels))
+        ):
+            raise ValueError(
+                "id2label or num_labels contradicts labels; leave it out: it follows from labels"
+            )
+        super().__post_init__(**kwargs)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def _check_fields(self) -> None:
+        """Check the types of all own fields of any subclass, then their ranges."""
+        minima = {"frozen_layers": -1, "context_layers": 0, "max_distance": 0, "vocabulary_size": 0}
+        for kind in type(self).__mro__:
+            own = inspect.get_annotations(kind, eval_str=True) if issubclass(kind, StructuredConfig) else {}
+            for name, expected in own.items():
+                value = checked(expected, vars(self).get(name, getattr(kind, name, None)), name)
+                if type(value) is int:
+                    check_size(name, value, minima.get(name, 1))
+                elif isinstance(value, list) and len(value) > MAX_NAMES:
+                    raise ValueError(f"{name} has {len(value)} entries; expected at most {MAX_NAMES}")
         check_names("upos_names", self.upos_names)
         check_choice("encoder", self.encoder, ("vectors", "pretrained"))
         check_choice("piece_pooling", self.piece_pooling, ("mean", "first"))
+        check_choice("dtype", str(self.dtype).removeprefix("torch."), _DTYPES)
         for name in ("context_dropout", "word_dropout", "output_dropout", "upos_dropout"):
             rate = vars(self)[name]
             if not 0 <= rate < 1:
                 raise ValueError(f"{name} is {rate!r}; expected a rate in [0, 1)")
-        minima = {"frozen_layers": -1, "context_layers": 0, "max_distance": 0, "vocabulary_size": 0}
-        sizes = ("word_size", "attention_heads", "key_size", "feed_forward_size", "upos_size", "max_pieces")
-        for name, minimum in (minima | dict.fromkeys(sizes, 1)).items():
-            value = vars(self)[name]
-            if value is not None and value < minimum:
-                raise ValueError(f"{name} is {value!r}; expected at least {minimum}")
-        super().__post_init__(**kwargs)  # type: ignore[no-untyped-call, unused-ignore]
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
+        """Build a configuration from the content of a file; only fields count, no references to code."""
+        known = {each.name for each in fields(cls)}
+        content = {name: value for name, value in config_dict.items() if name in known}
+        return super().from_dict(content, **kwargs)  # type: ignore[no-any-return, no-untyped-call, unused-ignore]
 
     def set_labels(self, labels: list[str]) -> None:
         """Set the labels, and the fields `id2label` and `label2id` that other programs read.
@@ -159,6 +191,11 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
         """Validate all fields."""
         if self.scheme is not None:
             check_choice("scheme", self.scheme, SCHEMES)
+        if self.column in _OTHER_COLUMNS or not re.fullmatch(r"[^\W\d][\w-]*", str(self.column)):
+            raise ValueError(
+                f"column is {self.column!r}; expected {', '.join(_TAG_COLUMNS)}, or the name of an attribute "
+                "in MISC or of another column of a data set"
+            )
         super().__post_init__(**kwargs)
 
     def set_labels(self, labels: list[str]) -> None:
@@ -179,12 +216,19 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
 
 def check_names(field_name: str, names: list[str]) -> None:
     """Raise ValueError if a name occurs twice."""
-    duplicates = sorted({name for name in names if names.count(name) > 1})
+    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
     if duplicates:
         raise ValueError(f"{field_name} holds {', '.join(duplicates)} more than once")
 
 
+def check_size(field_name: str, value: int, minimum: int = 1) -> None:
+    """Raise ValueError if a size is below its minimum or too large; numbers of layers and heads are small."""
+    limit = MAX_LAYERS if re.search("layer|head|block|expert", field_name) else MAX_SIZE
+    if not minimum <= value <= limit:
+        raise ValueError(f"{field_name} is {value}; expected at least {minimum} and at most {limit}")
+
+
 def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless a field has one of its values."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")

@@ -13,7 +13,16 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
-from transformers.utils import SAFE_WEIGHTS_NAME, logging
+from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME, logging
+
+from hf_xst.models.model_checks import (
+    TOKENIZER_CONFIG_NAME,
+    check_encoder,
+    check_forward,
+    check_loaded,
+    read_settings,
+    weight_files,
+)
 
 
 def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrainedModel:
@@ -25,12 +34,16 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
-        ValueError: the encoder has fewer layers, its files lack some of its weights, or it has pickled ones.
+        ValueError: the encoder has fewer layers, a decoder, or code from outside transformers, or its files
+            lack some of its weights or hold pickled ones.
     """
-    config = AutoConfig.from_pretrained(name, **hub)
+    read_settings(name, CONFIG_NAME, hub)
+    weight_files(name, hub)
+    config = AutoConfig.from_pretrained(name, **hub | {"trust_remote_code": False})
+    check_encoder(config, name)
     if layers is not None:
         _cut_layers(config, layers, name)
-    with _quiet_transformers():  # it would report the removed layers as unexpected
+    with quiet_transformers():  # it would report the removed layers as unexpected
         try:
             model, report = bare_encoder(
                 AutoModel.from_pretrained,
@@ -38,7 +51,8 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
                 config=config,
                 dtype=torch.float32,
                 output_loading_info=True,
-                **({"use_safetensors": True} | hub),
+                ignore_mismatched_sizes=True,  # reported below
+                **hub | {"use_safetensors": True, "trust_remote_code": False},
             )
         except OSError as error:
             if SAFE_WEIGHTS_NAME not in str(error):
@@ -48,12 +62,8 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
                 "any program. Choose a revision with it, or convert the encoder on a machine without "
                 f"secrets: AutoModel.from_pretrained({name!r}).save_pretrained(FOLDER)"
             ) from error
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
-    if missing:
-        raise ValueError(
-            f"the files of the encoder {name} lack {len(missing)} of its weights ({', '.join(missing[:3])}), "
-            "which would be initialised randomly; is it a checkpoint of this type of model?"
-        )
+    check_loaded(name, model, {**report, "unexpected_keys": ()})
+    check_forward(model, name)
     encoder: PreTrainedModel = model
     return encoder
 
@@ -76,9 +86,10 @@ def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
         hub: arguments of `from_pretrained`, such as `revision`.
 
     Raises:
-        ValueError: the tokenizer has no such map.
+        ValueError: the tokenizer has no such map, or requires code from outside transformers.
     """
-    tokenizer = AutoTokenizer.from_pretrained(name, **hub)
+    read_settings(name, TOKENIZER_CONFIG_NAME, hub)
+    tokenizer = AutoTokenizer.from_pretrained(name, **hub | {"trust_remote_code": False})
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ValueError(
             f"the {type(tokenizer).__name__} of {name} does not map pieces to words; use an encoder with a "
@@ -131,7 +142,7 @@ def piece_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> i
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Raise the logging level of transformers to errors while the block runs."""
     level = logging.get_verbosity()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from hf_xst.models.configuration import StructuredConfig
+from hf_xst.models.model_checks import TOKENIZER_CONFIG_NAME, encoder_config
 from hf_xst.models.pretrained_files import bare_encoder, load_tokenizer, word_prefix
 from hf_xst.numerics import at_least_single
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+TOKENIZER_FILES = ("tokenizer.json", TOKENIZER_CONFIG_NAME)
 
 
 class Pieces(NamedTuple):
@@ -49,7 +49,7 @@ class PretrainedWords(nn.Module):
             `max_pieces` define its use.
 
     Raises:
-        ValueError: the configuration has no `encoder_config`.
+        ValueError: the configuration has no `encoder_config`, or one that is faulty.
     """
 
     asset_names = TOKENIZER_FILES
@@ -61,9 +61,9 @@ class PretrainedWords(nn.Module):
             raise ValueError(
                 "encoder 'pretrained' requires encoder_config; build the model with from_encoder(...)"
             )
-        settings = copy.deepcopy(config.encoder_config)
-        settings.pop("dtype", None)  # the dtype of the complete model decides
-        self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, AutoConfig.for_model(**settings))
+        # The dtype of the complete model decides.
+        nested = encoder_config(config.encoder_config)
+        self.model: PreTrainedModel = bare_encoder(AutoModel.from_config, nested)
         self._tokenizer: PreTrainedTokenizerFast | None = None
         self._prefix = ""
         self.frozen_layers = config.frozen_layers
@@ -250,7 +250,7 @@ class PretrainedWords(nn.Module):
             raise ValueError(
                 f"the model folder has no {' and no '.join(missing)}; save it again with save_pretrained"
             )
-        self._tokenizer = load_tokenizer(str(Path(path).parent), trust_remote_code=False)
+        self._tokenizer = load_tokenizer(str(Path(path).parent))
         self._prefix = word_prefix(self._tokenizer)
 
 

@@ -16,11 +16,11 @@ from transformers.utils.hub import cached_file
 from hf_xst.data.vectors import WordVectors
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.encoders import DistanceAwareAttention, WordEncoder
-from hf_xst.models.pretrained_files import load_encoder, load_tokenizer, piece_limit
+from hf_xst.models.model_checks import HUB_ARGUMENTS, check_loaded, check_weights
+from hf_xst.models.pretrained_files import load_encoder, load_tokenizer, piece_limit, quiet_transformers
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
 
-_HUB_ARGUMENTS = "cache_dir force_download local_files_only proxies revision subfolder token".split()
 PUSH_ARGUMENTS = "repo_id commit_message commit_description private token revision create_pr tags".split()
 
 
@@ -141,16 +141,29 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         """Load a model with its words or tokenizer from a folder or a Hub id; see `PreTrainedModel`.
 
+        Files are checked before they are used: all tensors are present, finite and of the configured shape,
+        and no code runs.
+
         Raises:
-            ValueError: words and weights do not match, or pickled weights are requested.
+            ValueError: a file is faulty, files do not match, or pickled weights are requested.
             OSError: there is no model, or it has no safetensors weights.
         """
         name = os.fspath(pretrained_model_name_or_path)
-        hub = {key: kwargs[key] for key in _HUB_ARGUMENTS if key in kwargs}
-        if kwargs.pop("use_safetensors", None) is False:
-            raise ValueError("use_safetensors=False is not supported; weights are read from safetensors only")
+        hub = {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
+        if kwargs.pop("use_safetensors", None) is False or kwargs.get("gguf_file") or kwargs.get("variant"):
+            raise ValueError(
+                "weights are read from model.safetensors only; leave out other formats and variants"
+            )
+        is_reported = kwargs.pop("output_loading_info", False)
+        # Reported by check_loaded, which has no exceptions.
+        kwargs |= {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
         try:
-            loaded = super().from_pretrained(name, *args, use_safetensors=True, **kwargs)
+            config: Any = kwargs.get("config")
+            if not isinstance(config, StructuredConfig):
+                config = cast(Any, cls.config_class).from_pretrained(config or name, **hub)
+            check_weights(name, lambda: cls(config), hub)
+            with quiet_transformers():
+                loaded: Any = super().from_pretrained(name, *args, **kwargs)
         except OSError as error:
             if Path(name, hub.get("subfolder") or "", WEIGHTS_NAME).is_file():
                 raise OSError(
@@ -158,7 +171,8 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
                     f"refused; convert them to {SAFE_WEIGHTS_NAME}"
                 ) from error
             raise
-        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model, report = loaded
+        check_loaded(name, model, report)
         model.revision = hub.get("revision")
         model.encoder.words.load_assets(
             {
@@ -167,7 +181,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
             }
         )
         model.freeze()
-        return loaded
+        return (model, report) if is_reported else model
 
     def save_pretrained(  # type: ignore[override]
         self,

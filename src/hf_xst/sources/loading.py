@@ -93,18 +93,13 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         raise ValueError(_unsupported(name, f"a model of type {config.model_type}"))
     hub = {"revision": revision} if revision else {}
     try:
-        model: StructuredModel = AutoModel.from_pretrained(name, use_safetensors=True, **hub)
+        model: StructuredModel = AutoModel.from_pretrained(name, trust_remote_code=False, **hub)
     except OSError as error:
         raise ValueError(_missing(name, revision, error)) from error
     except SafetensorError as error:
         raise ValueError(
             f"the weights of {name} cannot be read ({error}): the file is truncated or damaged; copy it again"
         ) from error
-    tensors = (*model.parameters(), *model.buffers())  # frozen word vectors are buffers
-    if not all(bool(each.isfinite().all()) for each in tensors):
-        raise ValueError(
-            f"the weights of {name} contain NaN or infinite values; training has probably diverged"
-        )
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
     return model
@@ -119,7 +114,8 @@ def _config(name: str, revision: str | None) -> PreTrainedConfig:
     except OSError as error:
         raise ValueError(_missing(name, revision, error)) from error
     except ValueError as error:
-        raise ValueError(_unsupported(name, "no config.json, or one of an unknown type")) from error
+        what = f"no config.json, or one of an unknown type or with a faulty field ({f'{error}'[:200]})"
+        raise ValueError(_unsupported(name, what)) from error
 
 
 def _check_place(name: str, revision: str | None) -> None:

@@ -16,7 +16,6 @@ from transformers import AutoConfig, AutoModelForTokenClassification
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
-from transformers.utils.hub import cached_file
 
 from hf_xst.console import say
 from hf_xst.data import UPOS_TAGS
@@ -24,17 +23,16 @@ from hf_xst.data.labels import OUTSIDE, check_bio
 from hf_xst.data.sentence import BLANK
 from hf_xst.models.columns import Row
 from hf_xst.models.configuration import StructuredConfig, check_choice, check_names
+from hf_xst.models.model_checks import check_loaded, read_settings, weight_files
 from hf_xst.models.pretrained_files import load_tokenizer, piece_limit
-from hf_xst.models.pretrained_words import TOKENIZER_FILES, PretrainedWords
+from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import safe_log, tensors_digest, working_dtype
 from hf_xst.remote import explain_hub_error, split_revision
 from hf_xst.sources.base import OtherTagger
 
-ADAPTER_CONFIG_NAME = "adapter_config.json"
 LabelChoice = Mapping[str, str] | Literal["as-is"] | None
 _UPOS = sorted({*UPOS_TAGS} - {BLANK})
 _UPOS_LABEL = re.compile(rf"(?:[BI]-)?(?:U?POS[_=:-])?({'|'.join(_UPOS)})(?:\|.*)?")
-_EXTERNAL = re.compile(r"auto_map|quantization_config|\w*(attn|experts)_implementation\w*")
 
 
 class LabelMap(NamedTuple):
@@ -105,6 +103,7 @@ class TokenClassifier(OtherTagger):
         name, revision = split_revision(path, revision)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
         try:
+            weight_files(name, hub)
             model, report = AutoModelForTokenClassification.from_pretrained(
                 name,
                 config=AutoConfig.for_model(**_checked_settings(name, hub)),
@@ -115,7 +114,7 @@ class TokenClassifier(OtherTagger):
                 output_loading_info=True,
                 **hub,
             )
-            tokenizer = load_tokenizer(name, trust_remote_code=False, **hub)
+            tokenizer = load_tokenizer(name, **hub)
         except (OSError, SafetensorError) as error:
             if SAFE_WEIGHTS_NAME in str(error) or isinstance(error, SafetensorError):
                 raise ValueError(
@@ -125,14 +124,7 @@ class TokenClassifier(OtherTagger):
             local = Path(name).exists()
             why = str(error) if local else explain_hub_error(error, name, revision=revision)
             raise ValueError(f"cannot load the token classifier {name}: {why}") from error
-        absent = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
-        if absent:
-            raise ValueError(
-                f"the files of {name} lack weights of the model, or have them in another shape: "
-                f"{', '.join(absent[:3])}"
-            )
-        if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
-            raise ValueError(f"the weights of {name} contain NaN or infinite values")
+        check_loaded(name, model, {**report, "unexpected_keys": ()})
         model.to("cuda" if torch.cuda.is_available() else "cpu")
         return cls(model, tokenizer, labels=labels, column=column, pooling=pooling)
 
@@ -253,11 +245,7 @@ def _report(name: str, labels: Sequence[str], label_map: LabelMap) -> None:
 
 def _checked_settings(name: str, hub: Mapping[str, Any]) -> dict[str, Any]:
     """Read the configuration; reject other kinds of models, and references to code and to other models."""
-    settings, _, adapter = (
-        _read_json(name, file, hub) for file in (CONFIG_NAME, TOKENIZER_FILES[1], ADAPTER_CONFIG_NAME)
-    )
-    if adapter:
-        raise ValueError(f"{name} is an adapter ({ADAPTER_CONFIG_NAME}); merge it with its model first")
+    settings = read_settings(name, CONFIG_NAME, hub)
     if not settings:
         raise ValueError(f"{name} has no {CONFIG_NAME}; expected a token classifier of transformers")
     architecture = (settings.get("architectures") or ["no architecture"])[0]
@@ -267,23 +255,3 @@ def _checked_settings(name: str, hub: Mapping[str, Any]) -> dict[str, Any]:
             "a model_type and an architecture ...ForTokenClassification"
         )
     return settings
-
-
-def _read_json(name: str, file: str, hub: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a file of a model, empty if an optional one is missing; reject settings that name code."""
-    is_optional = file != CONFIG_NAME
-    path = cached_file(name, file, _raise_exceptions_for_missing_entries=not is_optional, **hub)
-    if path is None:
-        return {}
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_code)
-    except ValueError as error:
-        raise ValueError(f"{file} of {name} is refused: {error}") from error
-    return content if isinstance(content, dict) else {}
-
-
-def _without_code(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    for key, value in pairs:
-        if _EXTERNAL.fullmatch(key) and value not in (None, True, False, "eager", "sdpa"):
-            raise ValueError(f"it sets {key}, which can run code from outside transformers")
-    return dict(pairs)

@@ -1,0 +1,200 @@
+"""Check the files of models before anything in them is used."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from transformers import CONFIG_MAPPING, PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils.hub import cached_file
+
+from hf_xst.files import check_links
+from hf_xst.models.configuration import MAX_SIZE, check_size
+
+HUB_ARGUMENTS = "cache_dir force_download local_files_only proxies revision subfolder token".split()
+TOKENIZER_CONFIG_NAME = "tokenizer_config.json"
+ADAPTER_CONFIG_NAME = "adapter_config.json"
+_EXTERNAL = re.compile(
+    r"auto_map|quantization_config|transformers_weights|\w*(attn|experts)_implementation\w*"
+)
+_WEIGHTS = re.compile(r"model[\w.-]*\.safetensors")
+_FLOATS = {"F16", "BF16", "F32", "F64"}
+
+
+def read_settings(name: str, file: str, hub: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a JSON file of a model, empty if it is missing and optional (all but config.json are).
+
+    Raises:
+        ValueError: it is broken, or refers to code or weights elsewhere.
+    """
+    is_optional = file != CONFIG_NAME
+    hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
+    path = cached_file(name, file, _raise_exceptions_for_missing_entries=not is_optional, **hub)
+    if path is None:
+        return {}
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_code)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} of {name} is refused: {error}") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _without_code(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for key, value in pairs:
+        if _EXTERNAL.fullmatch(key) and value not in (None, True, False, "eager", "sdpa"):
+            raise ValueError(f"it sets {key}, which can run code from outside transformers")
+    return dict(pairs)
+
+
+def weight_files(name: str, hub: Mapping[str, Any]) -> list[str]:
+    """Return the paths of a model's safetensors weights, none if it has none.
+
+    Raises:
+        ValueError: the index names other files, or files that are missing, or a link leads out of the folder.
+    """
+    hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
+    folder = Path(name, hub.get("subfolder") or "")
+    if folder.is_dir():
+        check_links(folder, folder.iterdir())
+    if read_settings(name, ADAPTER_CONFIG_NAME, hub):
+        raise ValueError(f"{name} is an adapter ({ADAPTER_CONFIG_NAME}); merge it with its model first")
+
+    def find(file: str) -> str | None:
+        return cached_file(name, file, _raise_exceptions_for_missing_entries=False, **hub)
+
+    single = find(SAFE_WEIGHTS_NAME)
+    if single is not None:
+        return [single]
+    if any(folder.glob("*.distcp")):
+        raise ValueError(f"{name} holds weights of a distributed run; save them as {SAFE_WEIGHTS_NAME}")
+    index = read_settings(name, SAFE_WEIGHTS_INDEX_NAME, hub)
+    shards = index.get("weight_map", {})
+    names = sorted({str(shard) for shard in shards.values()}) if isinstance(shards, dict) else [str(shards)]
+    paths = [find(shard) if _WEIGHTS.fullmatch(shard) else None for shard in names]
+    wrong = [shard for shard, path in zip(names, paths, strict=True) if path is None]
+    if wrong:
+        raise ValueError(
+            f"the index of the weights of {name} names {wrong[0]!r:.80}; expected existing files beside it "
+            "whose names begin with model and end in .safetensors"
+        )
+    return [path for path in paths if path is not None]
+
+
+def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, Any]) -> None:
+    """Compare the files of a model with its configuration, before memory for the model is allocated.
+
+    Args:
+        name: a folder or a Hub id.
+        build: makes the model; called with tensors that have no memory.
+        hub: arguments of `from_pretrained`.
+
+    Raises:
+        ValueError: the configuration describes no model, or a much larger one than the files hold; or weights
+            are not floating point.
+    """
+    stored = {}
+    for path in weight_files(name, hub):
+        with safe_open(path, "pt") as file:
+            for key in file.keys():
+                part = file.get_slice(key)
+                stored[key] = (part.get_dtype(), math.prod(part.get_shape()))
+    if not stored:
+        return
+    try:
+        with torch.device("meta"):
+            state = build().state_dict()
+    except Exception as error:
+        raise ValueError(f"{CONFIG_NAME} of {name} describes no model: {error}") from error
+    wrong = sorted(
+        key
+        for key, (dtype, _) in stored.items()
+        if dtype not in _FLOATS and (key not in state or state[key].is_floating_point())
+    )
+    if wrong:
+        raise ValueError(f"the weights of {name} are not floating point: {', '.join(wrong[:3])}")
+    described, present = (
+        sum(each.numel() for each in state.values()),
+        sum(size for _, size in stored.values()),
+    )
+    if described > 2 * present:  # tensors that share memory are stored once
+        raise ValueError(
+            f"{CONFIG_NAME} of {name} describes {described:,} numbers, its weights hold {present:,}"
+        )
+
+
+def check_loaded(name: str, model: nn.Module, report: Mapping[str, Any]) -> None:
+    """Check a model that transformers has loaded, given its report of missing, unexpected and other keys.
+
+    Raises:
+        ValueError: tensors are missing, unexpected or of another shape, or hold NaN or infinite values.
+    """
+    missing = {key for key in report["missing_keys"] if "pooler" not in key}
+    wrong = {
+        "lack": missing | {key for key, *_ in report["mismatched_keys"]},
+        "also hold": {*report["unexpected_keys"]},
+    }
+    for verb, keys in wrong.items():
+        if keys:
+            raise ValueError(
+                f"the files of {name} {verb} {len(keys)} weights, or have them in another shape: "
+                f"{', '.join(sorted(keys)[:3])}; is it a checkpoint of this type of model?"
+            )
+    tensors = (*model.parameters(), *model.buffers())  # frozen word vectors are buffers
+    if not all(bool(each.isfinite().all()) for each in tensors):
+        raise ValueError(
+            f"the weights of {name} contain NaN or infinite values; training has probably diverged"
+        )
+
+
+def encoder_config(settings: Mapping[str, Any]) -> PreTrainedConfig:
+    """Build the nested configuration of an encoder; only what its class defines counts.
+
+    Raises:
+        ValueError: its type is unknown, or a field is out of range, refers to code or has a wrong type.
+    """
+    where = "encoder_config"
+    try:
+        content = json.loads(json.dumps(settings, default=str), object_pairs_hook=_without_code)
+        kind = CONFIG_MAPPING[content["model_type"]]
+        known = {*inspect.signature(kind.__init__).parameters, *kind.attribute_map}
+        kept = {key: value for key, value in content.items() if key in known - {"dtype"}}
+        for key, value in kept.items():
+            for each in value if isinstance(value, list) else [value]:
+                if type(each) is int:
+                    check_size(key, each, -MAX_SIZE)
+        config: PreTrainedConfig = kind(**kept)
+    except Exception as error:
+        raise ValueError(f"{where} describes no encoder: {error}") from error
+    check_encoder(config, where)
+    return config
+
+
+def check_encoder(config: PreTrainedConfig, name: str) -> None:
+    """Raise ValueError if a model has a decoder."""
+    if config.is_encoder_decoder or type(config).is_encoder_decoder:
+        raise ValueError(
+            f"{name} is an encoder-decoder model ({config.model_type}); expected an encoder, such as XLM-R"
+        )
+
+
+@torch.no_grad()
+def check_forward(model: PreTrainedModel, name: str) -> None:
+    """Raise ValueError unless a model turns pieces into states without further input."""
+    pieces = torch.zeros(1, 2, dtype=torch.long, device=model.device)
+    try:
+        states = model(input_ids=pieces, attention_mask=torch.ones_like(pieces)).last_hidden_state
+        assert states.shape == (1, 2, model.config.hidden_size)
+    except Exception as error:
+        raise ValueError(
+            f"{name} ({model.config.model_type}) cannot be used as an encoder of text: {error}"
+        ) from error
