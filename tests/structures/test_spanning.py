@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from helpers.structure_oracle import trees
+from hf_xst.structures import spanning
 from hf_xst.structures.spanning import best_heads
 
 ABSENT = -math.inf
@@ -135,3 +140,38 @@ def test_against_networkx() -> None:
             assert (result == -1).all()
         else:
             assert sorted(tree.edges) == sorted((h, d) for d, h in enumerate(result.tolist(), 1))
+
+
+@pytest.fixture
+def search() -> Iterator[Any]:
+    spanning._search.cache_clear()
+    yield spanning._search
+    spanning._search.cache_clear()
+
+
+def test_without_numba_the_same_code_runs_in_numpy(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert search() is spanning._best_tree
+
+
+def test_without_a_writable_cache_the_search_is_compiled_anew(
+    search: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def njit(cache: bool = False, **options: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function")
+        return lambda function: (function, options)
+
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(njit=njit))
+    assert search() == (spanning._best_tree, {"nogil": True})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("single_root", [True, False])
+def test_compiled_search_returns_the_same_trees_even_if_scores_tie(search: Any, single_root: bool) -> None:
+    pytest.importorskip("numba")
+    for n, absent in ((1, 0.0), (4, 0.5), (12, 0.0), (12, 0.8), (30, 0.2)):
+        for arcs in np.round(random_arcs(20, n, n, absent=absent)):
+            words = np.ascontiguousarray(arcs.T)
+            expected = spanning._best_tree(words, single_root)
+            np.testing.assert_array_equal(search()(words, single_root), expected)

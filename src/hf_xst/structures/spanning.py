@@ -1,43 +1,37 @@
-"""The best non-projective tree: a maximum spanning arborescence, for a batch of sentences at a time.
+"""The best non-projective tree: a maximum spanning arborescence.
 
-Every word first takes its best head. If the result is not a tree, cycles are contracted (Chu and Liu 1965,
-Edmonds 1967): one cycle of every unfinished sentence per round, all sentences together, without recursion. A
-cycle c of nodes v with heads pi(v) becomes one node with the weights
+Every word first takes its best head, all sentences at once. If the result is a tree, it is the best one.
+Otherwise cycles are contracted (Chu and Liu 1965, Edmonds 1967), in the order of Gabow et al. (1986): a path
+grows from a word to its best head, to the best head of that, and so on. When it meets itself, the cycle c of
+nodes v with heads pi(v) becomes one node at the end of the path, with the weights
 
     w'(h, c) = max_v [w(h, v) - w(pi(v), v)]        enter the cycle at v, which replaces the arc into v
-    w'(c, d) = max_v w(v, d)                        leave the cycle from v
+
+When it meets the root or an earlier path, all its nodes have their heads. O(n^2) for n words: each of at most
+n contractions handles rows of n weights.
 
 Single root. Trees with fewer root arcs are better, whatever they score; the score decides among trees with
-equally many (Stanojevic and Cohen 2021 subtract a large constant from root arcs). To keep all digits, no
-constant is subtracted: the weight of an arc is the ordered pair (minus its number of root arcs, score),
-stored as a complex number, because NumPy orders these by the real and then by the imaginary part. The
-contraction only adds, subtracts and compares.
+equally many. So a node takes the root as its head only if no word is left. Stanojevic and Cohen (2021)
+subtract a large constant from root arcs, which has the same effect but costs digits.
+
+The search is compiled if numba is installed (the extra `fast`); without it the same code runs in NumPy.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Weights = NDArray[np.float64] | NDArray[np.complex128]
 
 ABSENT = float("-inf")
 
 
-class _Contraction(NamedTuple):
-    """One round: a cycle contracted in each of K sentences of M nodes."""
-
-    sentences: Ints  # (K,)
-    cycle: Ints  # (K, longest) nodes, each the head of the one before; the first is the new node and pads
-    heads: Ints  # (K, longest) their heads
-    entered: Ints  # (K, M) the node v at which an arc from h enters the cycle
-    left: Ints  # (K, M) the node v from which an arc to d leaves the cycle
-
-
-def best_heads(arcs: NDArray[np.float64], single_root: bool) -> Ints:
+def best_heads(arcs: Floats, single_root: bool) -> Ints:
     """Return the heads of the best tree of every sentence; ties go to lower heads.
 
     Args:
@@ -54,25 +48,15 @@ def best_heads(arcs: NDArray[np.float64], single_root: bool) -> Ints:
     if single_root:
         is_tree &= (heads[:, 1:] == 0).sum(1) == 1
     heads[~reachable] = -1
-    unfinished = np.flatnonzero(reachable & ~is_tree)
-    if len(unfinished):
-        best = _contract_and_expand(_weights(arcs[unfinished], single_root))
-        if single_root:  # the least possible number of root arcs may be above one
-            best[(best[:, 1:] == 0).sum(1) > 1] = -1
-        heads[unfinished] = best
+    for sentence in np.flatnonzero(reachable & ~is_tree):
+        words = np.ascontiguousarray(arcs[sentence].T)
+        best = _search()(words, False)  # contracts less, and usually has one root arc
+        if single_root and (best[1:] == 0).sum() != 1:
+            best = _search()(words, True)
+        heads[sentence] = best
+    if single_root:  # the fewest root arcs may be several
+        heads[(heads[:, 1:] == 0).sum(1) != 1] = -1
     return heads[:, 1:]
-
-
-def _weights(arcs: NDArray[np.float64], single_root: bool) -> Weights:
-    """Return comparable copies of the arcs: (minus root arcs, score) for a single root, else the scores."""
-    if not single_root:
-        return arcs.copy()
-    present = arcs > ABSENT
-    pairs = np.empty(arcs.shape, dtype=np.complex128)
-    pairs.real = np.where(present, 0, ABSENT)
-    pairs.real[:, 0] -= 1
-    pairs.imag = np.where(present, arcs, 0)
-    return pairs
 
 
 def _walk(heads: Ints) -> Ints:
@@ -88,82 +72,76 @@ def _walk(heads: Ints) -> Ints:
     return heads
 
 
-def _contract_and_expand(weights: Weights) -> Ints:
-    """Return (K, M) heads, column 0 meaningless, -1 if there is no tree. Overwrites the weights."""
-    heads: Ints = weights.argmax(1)
-    heads[:, 0] = 0
-    failed = np.zeros(len(heads), dtype=bool)
-    rounds: list[_Contraction] = []
-    while True:
-        ends = _walk(heads)
-        sentences = np.flatnonzero((ends != 0).any(1) & ~failed)
-        if not len(sentences):
-            break
-        ends = ends[sentences]
-        starts = np.take_along_axis(ends, (ends != 0).argmax(1)[:, None], 1)[:, 0]
-        rounds.append(_contract(weights, heads, sentences, starts))
-        failed[sentences] |= weights[sentences, :, starts].real.max(1) == ABSENT
-    for contraction in reversed(rounds):
-        _expand(heads, contraction)
-    heads[failed] = -1
+@cache
+def _search() -> Callable[[Floats, bool], Ints]:
+    """Return `_best_tree`, compiled if possible."""
+    try:
+        from numba import njit
+    except ImportError:
+        return _best_tree
+    compiled: Callable[[Floats, bool], Ints]
+    try:
+        compiled = njit(cache=True, nogil=True)(_best_tree)
+    except RuntimeError:  # no folder for the compiled code is writable
+        compiled = njit(nogil=True)(_best_tree)
+    return compiled
+
+
+def _best_tree(words: Floats, single_root: bool) -> Ints:
+    """Return (M,) heads of the best tree, entry 0 meaningless; all -1 if there is no tree.
+
+    Args:
+        words: (M, M) weights, dependent first.
+        single_root: whether to return a tree with the fewest root arcs.
+    """
+    size = len(words)
+    # Nodes are the root 0, the words, and contracted cycles, numbered in the order in which they arise.
+    into = np.empty((2 * size, size))  # [c, h]: weight of the best arc from the word h into the node c
+    entered = np.empty((2 * size, size), np.int64)  # [c, h]: the word of c at which that arc enters
+    into[:size] = words
+    entered[:size] = np.arange(size).reshape(size, 1)
+    outermost = np.arange(size)  # the node that contains each word and is in no other
+    parent = np.zeros(2 * size, np.int64)  # the cycle that a node was contracted to
+    head, dependent = np.zeros(2 * size, np.int64), np.zeros(2 * size, np.int64)  # each node's best arc
+    on_path, attached = np.zeros(2 * size, np.bool_), np.zeros(2 * size, np.bool_)
+    attached[0] = True
+    path, nothing, nowhere = np.empty(size, np.int64), np.full(size, ABSENT), np.zeros(size, np.int64)
+    first, nodes = int(single_root), size
+    for start in range(1, size):
+        node, steps = outermost[start], 0
+        while not attached[node]:
+            if on_path[node]:
+                # Contract the cycle from `node` to the end of the path.
+                best, entry, member = nothing, nowhere, -1
+                while member != node:
+                    steps -= 1
+                    member = path[steps]
+                    parent[member] = nodes
+                    outermost[outermost == member] = nodes
+                    entry = np.where(into[member] > best, entered[member], entry)
+                    best = np.maximum(best, into[member])
+                into[nodes] = np.where(outermost == nodes, ABSENT, best)
+                entered[nodes] = entry
+                node, nodes = nodes, nodes + 1
+            weights = into[node]
+            chosen = first + weights[first:].argmax()
+            if weights[chosen] == ABSENT:
+                chosen = 0
+            if weights[chosen] == ABSENT:
+                return np.full(size, -1)
+            head[node], dependent[node] = chosen, entered[node, chosen]
+            weights -= weights[chosen]
+            path[steps], on_path[node] = node, True
+            steps, node = steps + 1, outermost[chosen]
+        attached[path[:steps]] = True
+    heads = np.zeros(size, np.int64)
+    replaced = np.zeros(nodes, np.bool_)
+    # The arc into a cycle replaces the arcs of the nodes that it enters; inner nodes come before outer ones.
+    for node in range(nodes - 1, 0, -1):
+        if not replaced[node]:
+            inner = dependent[node]
+            heads[inner] = head[node]
+            while inner != node:
+                replaced[inner] = True
+                inner = parent[inner]
     return heads
-
-
-def _contract(weights: Weights, heads: Ints, sentences: Ints, starts: Ints) -> _Contraction:
-    """Contract a cycle to one of its nodes, in place; its other nodes are attached to the root meanwhile."""
-    rows = np.arange(len(sentences))
-    cycle = _cycle(heads[sentences], starts)
-    cycle_heads = heads[sentences[:, None], cycle]
-    # into[v, h] = w(h, v) - w(pi(v), v), out_of[v, d] = w(v, d): (K, longest, M) each
-    into = weights[sentences[:, None], :, cycle]
-    into = into - weights[sentences[:, None], cycle_heads, cycle][:, :, None]
-    out_of = weights[sentences[:, None], cycle, :]
-    enter, leave = into.argmax(1), out_of.argmax(1)
-    inside = np.zeros(heads[sentences].shape, dtype=bool)
-    inside[rows[:, None], cycle] = True
-
-    weights[sentences[:, None], :, cycle] = ABSENT
-    weights[sentences[:, None], cycle, :] = ABSENT
-    best_into = np.take_along_axis(into, enter[:, None], 1)[:, 0]
-    best_out_of = np.take_along_axis(out_of, leave[:, None], 1)[:, 0]
-    weights[sentences, :, starts] = np.where(inside, ABSENT, best_into)
-    weights[sentences, starts, :] = np.where(inside, ABSENT, best_out_of)
-
-    current = heads[sentences]
-    has_head_in_cycle = inside[rows[:, None], current]
-    current = np.where(has_head_in_cycle, starts[:, None], current)
-    current[inside] = 0
-    current[rows, starts] = weights[sentences, :, starts].argmax(1)
-    heads[sentences] = current
-    return _Contraction(
-        sentences,
-        cycle,
-        cycle_heads,
-        np.take_along_axis(cycle, enter, 1),
-        np.take_along_axis(cycle, leave, 1),
-    )
-
-
-def _cycle(heads: Ints, starts: Ints) -> Ints:
-    """Return (K, longest) the nodes on the path from `starts` back to itself, padded with the start."""
-    nodes, rows = [starts], np.arange(len(starts))
-    closed = np.zeros(len(starts), dtype=bool)
-    while True:
-        ahead = heads[rows, nodes[-1]]
-        closed |= ahead == starts
-        if closed.all():
-            return np.stack(nodes, 1)
-        nodes.append(np.where(closed, starts, ahead))
-
-
-def _expand(heads: Ints, contraction: _Contraction) -> None:
-    """Undo a contraction, in place: the arc into the cycle replaces the head of the node where it enters."""
-    sentences, cycle, cycle_heads, entered, left = contraction
-    rows = np.arange(len(sentences))
-    starts = cycle[:, 0]
-    current = heads[sentences]
-    outside = current[rows, starts]
-    current = np.where(current == starts[:, None], left, current)
-    current[rows[:, None], cycle] = cycle_heads
-    current[rows, entered[rows, outside]] = outside
-    heads[sentences] = current
