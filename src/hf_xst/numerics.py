@@ -8,6 +8,7 @@ No constant is added inside a partition function.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -105,6 +106,48 @@ def denormals_flushed() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(False)
+
+
+_inside = threading.local()
+_thread_counts: list[int] = []  # before they entered, of all Python threads inside `on_one_thread`
+_thread_counts_lock = threading.Lock()
+
+
+@contextmanager
+def on_one_thread() -> Iterator[None]:
+    """Run the CPU operations of the calling Python thread on one thread while the block runs.
+
+    Sums over structures are hundreds of small operations: on several threads each waits until all threads
+    have had their turn, which takes many times as long if the processor is busy. PyTorch keeps its number of
+    threads for each Python thread. One that first uses PyTorch while another one is inside begins with 1; it
+    leaves this block with the number of the others.
+    """
+    if getattr(_inside, "value", False) or not torch._C.has_openmp:
+        yield
+        return
+    with _thread_counts_lock:
+        count = max([torch.get_num_threads(), *_thread_counts])
+        _thread_counts.append(count)
+        torch.set_num_threads(1)
+    _inside.value = True
+    try:
+        yield
+    finally:
+        _inside.value = False
+        with _thread_counts_lock:
+            _thread_counts.remove(count)
+            torch.set_num_threads(count)
+
+
+def require(condition: Tensor, message: str, values: Tensor | None = None) -> None:
+    """Raise ValueError unless a bool tensor is true everywhere; the message ends with the first wrong value.
+
+    A GPU is not waited for: there PyTorch prints the message and raises RuntimeError at a later operation.
+    """
+    if condition.is_cuda:
+        torch._assert_async(condition.all(), message)
+    elif not bool(condition.all()):
+        raise ValueError(message if values is None else f"{message}, got {values[~condition][0].item()}")
 
 
 def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:

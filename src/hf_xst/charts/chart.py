@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.pooling import linear_opinion_pool, log_opinion_pool, stacked_log_marginals
+from hf_xst.numerics import require
 from hf_xst.structures.base import Structure
 
 Rule = Literal["pool", "union", "linear"]
@@ -171,8 +172,7 @@ def threshold(log_probs: Tensor, sigma: float, valid: Tensor) -> Tensor:
     if not 0 < sigma <= 1:
         raise ValueError(f"sigma is {sigma}; expected a probability in (0, 1]")
     masked = torch.where(valid, log_probs, -torch.inf).double()
-    if bool(masked.isnan().any()):
-        raise ValueError("a valid candidate's log-probability is NaN")
+    require(~masked.isnan(), "a valid candidate's log-probability is NaN")
     # Valid candidates of probability zero sort before invalid ones, so that the one kept is a valid one.
     keys = torch.where(valid, masked.clamp(min=torch.finfo(torch.float64).min), -torch.inf)
     order = keys.sort(dim=-1, descending=True, stable=True).indices

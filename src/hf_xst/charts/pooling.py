@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import log_normalise, logsumexp, safe_log
+from hf_xst.numerics import log_normalise, logsumexp, require, safe_log
 from hf_xst.structures.base import Structure
 
 
@@ -77,8 +77,7 @@ def log_opinion_pool(
     normalised = group_weights(weights, log_marginals)
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
-    if bool(log_marginals.isnan().any()):
-        raise ValueError("a log-marginal is NaN; every source must give a distribution")
+    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
     floored = with_floor(log_marginals, floor)
     missing = floored == -torch.inf
@@ -168,7 +167,6 @@ def linear_opinion_pool(
         ValueError: the shape or the weights do not fit, or a log-probability is NaN.
     """
     normalised = group_weights(weights, log_marginals)
-    if bool(log_marginals.isnan().any()):
-        raise ValueError("a log-marginal is NaN; every source must give a distribution")
+    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     pooled = logsumexp(log_marginals + safe_log(normalised)[..., None], 0)
     return log_normalise(pooled if valid is None else torch.where(valid, pooled, -torch.inf), -1)

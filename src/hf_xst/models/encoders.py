@@ -182,7 +182,8 @@ class DistanceAwareTransformer(nn.Module):
             return states
         positions = torch.arange(states.shape[1], device=states.device)
         distance = (positions[:, None] - positions).abs().clamp(max=self.max_distance)
-        one_hot = nn.functional.one_hot(distance, self.max_distance + 1).to(states.dtype)
+        buckets = torch.arange(self.max_distance + 1, device=states.device)
+        one_hot = (distance[..., None] == buckets).to(states.dtype)
         for layer in self.layers:
             states = layer(states, one_hot, mask)
         return states

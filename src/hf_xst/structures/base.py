@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Generic, Self
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 from typing_extensions import TypeVar
 
-from hf_xst.numerics import NEGATIVE_INFINITY, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, on_one_thread, require, working_dtype
 from hf_xst.structures.search import k_best, sample_by_group
 
 Best = TypeVar("Best", default=Any)
@@ -48,6 +49,13 @@ class Structure(ABC, Generic[Best]):
 
     scores: Tensor
     lengths: Tensor
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Run the searches of a subclass on one thread, as its sums."""
+        super().__init_subclass__(**kwargs)
+        for name in ("best", "sample", "topk"):
+            if name in vars(cls):
+                setattr(cls, name, on_one_thread()(vars(cls)[name]))
 
     def __init__(self, scores: Tensor, lengths: Tensor | None = None) -> None:
         if not scores.is_floating_point():
@@ -152,9 +160,9 @@ class Structure(ABC, Generic[Best]):
     def marginals_and_total(self) -> tuple[Tensor, Tensor]:
         """Return the marginals and (B,) log Z in the working precision, from one forward pass, detached."""
         # p(part) = d log Z / d score(part): shape of the scores
-        with torch.inference_mode(False), torch.enable_grad():
+        with on_one_thread(), torch.inference_mode(False), torch.enable_grad():
             leaf = self.scores.clone().detach().requires_grad_()
-            total = self._with(leaf, self.lengths.clone())._wide_log_partition()
+            total = _checked(self._with(leaf, self.lengths.clone())._log_partition())
             (marginals,) = torch.autograd.grad(total.sum(), leaf)
         return marginals, total.detach()
 
@@ -222,6 +230,7 @@ class Structure(ABC, Generic[Best]):
         """Return (B, G) the candidates of the best structures, -1 in padding and empty spaces."""
         return self.candidates(self.best())
 
+    @on_one_thread()
     def sample(self, k: int, *, generator: torch.Generator | None = None) -> Best:
         """Draw k independent structures of each sentence, exactly from the distribution.
 
@@ -235,6 +244,7 @@ class Structure(ABC, Generic[Best]):
         check_at_least_one(k)
         return self.best_from_candidates(sample_by_group(self._wide(), k, generator))
 
+    @on_one_thread()
     def topk(self, k: int) -> Best:
         """Return the k best structures of each sentence, best first.
 
@@ -250,8 +260,10 @@ class Structure(ABC, Generic[Best]):
 
     def _wide_log_partition(self) -> Tensor:
         """Return (B,) log Z in the working precision, with gradient 0 where it is -inf."""
-        log_partition = checked_below_infinity(self._log_partition())
-        return log_partition.masked_fill(log_partition == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+        if torch.is_grad_enabled() and self.scores.requires_grad:
+            return _LogPartition.apply(self.scores, self)  # type: ignore[no-any-return, no-untyped-call]
+        with on_one_thread():
+            return _checked(self._log_partition())
 
     def _possible_parts(self) -> Tensor:
         """Return the valid parts with a score above -inf: bool, shape of the scores."""
@@ -273,6 +285,27 @@ class Structure(ABC, Generic[Best]):
         chosen = self.group_view(self.scores).gather(2, candidates.clamp(min=0).unsqueeze(2)).squeeze(2)
         wide = chosen.to(working_dtype(chosen.device))
         return wide.masked_fill(candidates < 0, 0).sum(1)
+
+
+class _LogPartition(torch.autograd.Function):
+    """Log Z whose gradient, the marginals, is computed forward: by then PyTorch is on one thread."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, scores: Tensor, structure: Structure[Any]) -> Tensor:
+        marginals, log_partition = structure.marginals_and_total()
+        ctx.save_for_backward(marginals)
+        return log_partition
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
+        (marginals,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return marginals * gradient.to(marginals.dtype).view(-1, *[1] * (marginals.ndim - 1)), None
+
+
+def _checked(log_partition: Tensor) -> Tensor:
+    """Return log Z with gradient 0 where it is -inf; raise ValueError if it is NaN or +inf."""
+    return checked_below_infinity(log_partition).masked_fill(log_partition == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
 
 
 def _log_ratio(part: Tensor, whole: Tensor, possible: Tensor) -> Tensor:
@@ -303,8 +336,7 @@ def check_below(values: Tensor, limit: int, name: str) -> None:
     """Raise ValueError unless all values are integers below a limit; negative integers are allowed."""
     if values.is_floating_point() or values.dtype == torch.bool:
         raise ValueError(f"{name} must be integers, got {values.dtype}")
-    if values.numel() and int(values.max()) >= limit:
-        raise ValueError(f"{name} must be below {limit}, got {int(values.max())}")
+    require(values < limit, f"{name} must be below {limit}", values)
 
 
 def _checked_lengths(lengths: Tensor | None, scores: Tensor, longest: int) -> Tensor:
@@ -318,6 +350,6 @@ def _checked_lengths(lengths: Tensor | None, scores: Tensor, longest: int) -> Te
         raise ValueError(
             f"lengths must be integers of shape {(batch,)}, got {checked.dtype} of {tuple(checked.shape)}"
         )
-    if batch and not (1 <= int(checked.min()) and int(checked.max()) <= longest):
-        raise ValueError(f"lengths must lie between 1 and {longest}, got {checked.tolist()}")
+    in_range = (checked >= 1) & (checked <= longest)
+    require(in_range, f"lengths must lie between 1 and {longest}", checked)
     return checked.long()

@@ -123,7 +123,7 @@ def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
         return _Escapes(chances[:, :m, :m], rooted_at_last[:, :m], safe)
     # As twice as many sentences, words in order and reversed: the first keep the first half of the words, the
     # second the second half: (2B, m+1, m+1), then (2B, m/2+1, m/2+1)
-    backwards = torch.tensor([0, *range(m, 0, -1)], device=weights.device)
+    backwards = -torch.arange(m + 1, device=weights.device) % (m + 1)  # 0, m, m-1, .., 1
     both = torch.cat([weights, weights[:, backwards[:, None], backwards]])
     left = _eliminate(both, rooted.repeat(2), m // 2, numbers)
     # escape_d(h) for d and h among the words left: (2B, m/2, m/2)
