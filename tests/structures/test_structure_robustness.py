@@ -162,8 +162,8 @@ def test_lengths_default_to_the_full_length(space: Space) -> None:
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        (torch.tensor([0, 3]), r"between 1 and 3, got \[0, 3\]"),
-        (torch.tensor([1, 4]), r"between 1 and 3, got \[1, 4\]"),
+        (torch.tensor([0, 3]), "between 1 and 3, got 0"),
+        (torch.tensor([1, 4]), "between 1 and 3, got 4"),
         (torch.tensor([3]), r"shape \(2,\), got torch.int64 of \(1,\)"),
         (torch.tensor([3.0, 3.0]), r"integers of shape \(2,\), got torch.float32"),
         (torch.tensor([True, True]), r"integers of shape \(2,\), got torch.bool"),

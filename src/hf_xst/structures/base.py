@@ -305,7 +305,9 @@ class _LogPartition(torch.autograd.Function):
 
 def _checked(log_partition: Tensor) -> Tensor:
     """Return log Z with gradient 0 where it is -inf; raise ValueError if it is NaN or +inf."""
-    return checked_below_infinity(log_partition).masked_fill(log_partition == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+    return checked_below_infinity(log_partition).masked_fill(
+        log_partition == NEGATIVE_INFINITY, NEGATIVE_INFINITY
+    )
 
 
 def _log_ratio(part: Tensor, whole: Tensor, possible: Tensor) -> Tensor:
@@ -314,9 +316,14 @@ def _log_ratio(part: Tensor, whole: Tensor, possible: Tensor) -> Tensor:
 
 
 def checked_below_infinity(values: Tensor) -> Tensor:
-    """Return values (B, ...) computed from scores; raise ValueError if a sentence has NaN or +inf."""
+    """Return values (B, ...) computed from scores; raise ValueError if a sentence has NaN or +inf.
+
+    On a GPU, RuntimeError at a later operation, as in `require`.
+    """
     is_below = values.detach() < math.inf  # false for NaN
-    if not bool(is_below.all()):
+    if values.is_cuda:
+        require(is_below, "scores contain NaN or +inf; in training, it has diverged")
+    elif not bool(is_below.all()):
         sentence = int((~is_below).nonzero()[0, 0])
         raise ValueError(
             f"the scores of sentence {sentence} of the batch (counted from 0) contain NaN or +inf: the "
