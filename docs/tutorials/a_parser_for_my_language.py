@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shell import run, say, tutorial
 
-from hf_xst.data import iterate_unlabelled, read_conllu, write_conllu
+from hf_xst.data import read_conllu
 from hf_xst.demo import TARGET, source_languages, write_languages
 from hf_xst.demo.small_models import size_options
 
@@ -56,48 +56,33 @@ def main(sentences: int) -> None:
                 f"--vectors demo.{name}.vec {begin} --batch-size 32 --output {task}s/{name}"
             )
 
-    # 2. Split the text into sentences and words. The simple segmenter knows no language: if yours is
-    #    written without spaces, or has clitics, bring tokenised text (one sentence per line, in a .txt
-    #    file).
-    write_conllu(iterate_unlabelled("my-text.raw", format="raw"), "my-text.conllu")
-
-    # 3. The tagger comes first, since parsers read tags (UPOS). The source taggers annotate the text, their
-    #    distributions are pooled into charts of likely tags, and a tagger for your language is trained on
-    #    the charts.
-    # 4. The parser follows in the same way, on the tags of the new tagger. For sources that were fine-tuned
-    #    from one model, `--preset recommended` is the default; `--preset paper` selects the published
-    #    method.
-    for task, tags in (("tagger", ""), ("parser", "--tagger my-tagger")):
-        run(
-            f"build-charts --sources {models[task]} --text my-text.conllu {vectors} {tags} "
-            f"--output {task}-charts"
-        )
-        run(
-            f"transfer --charts {task}-charts {vectors} --max-steps {6 * epochs} --batch-size 32 "
-            f"--learning-rate 0.001 --output my-{task}"
-        )
-
-    # 5. Did it help? Invented languages have gold annotation; for yours, annotate a few hundred words. A
-    #    majority vote of all sources is a strong baseline, but runs all of them on each sentence.
-    gold = f"--treebank test={TARGET}-test.conllu {vectors}"
-    for task, tags in (("tagger", ""), ("parser", "--tagger my-tagger")):
-        for model in (f"{task}s/{FIRST}", f"my-{task}"):
-            run(f"evaluate --model {model} {gold} {tags} --output scores/{model}")
-        run(f"vote --sources {models[task]} {gold} {tags} --output scores/{task}-vote")
-
-    # 6. Annotate running text. TagProb, HeadProb, LabelProb and ArcProb in MISC are exact probabilities:
-    #    correct improbable words first.
-    text = running_text(f"{TARGET}-test.conllu").split("\n\n")[:4]
-    Path("new.raw").write_text("\n\n".join(text), encoding="utf-8")
+    # 2. One command makes a tagger and a parser for your language. The simple segmenter for running text
+    #    knows no language: if yours is written without spaces, or has clitics, bring tokenised text (one
+    #    sentence per line, in a .txt file). The sources annotate the text, their distributions are pooled in
+    #    charts of likely tags and trees, and new models are trained on the charts, the tagger first, since
+    #    parsers read tags. An interrupted command resumes when it is repeated. `--gold` takes sentences with
+    #    annotation: invented languages have them; for yours, annotate a few hundred words, or leave it out.
     run(
-        f"predict --model my-parser --tagger my-tagger {vectors} --input new.raw --format raw "
-        "--confidence true --output new.conllu"
+        f"adapt --text my-text.raw --format raw --taggers {models['tagger']} --parsers {models['parser']} "
+        f"{vectors} --gold {TARGET}-test.conllu --max-steps {6 * epochs} --batch-size 32 "
+        "--learning-rate 0.001 --output mine"
     )
 
-    # 7. Draw trees: in the terminal, and as SVG with arcs coloured by their probability.
+    # 3. Read the report: agreement and weights of the sources, how sure the new models are, and trees to look
+    #    at. With `--gold` it compares the new models with each source, and with a majority vote of all of
+    #    them, a strong baseline that runs all sources on each sentence.
+    say(Path("mine/report.md").read_text(encoding="utf-8"))
+
+    # 4. Annotate running text with the parser, which contains its tagger. TagProb, HeadProb, LabelProb and
+    #    ArcProb in MISC are exact probabilities: correct improbable words first.
+    text = running_text(f"{TARGET}-test.conllu").split("\n\n")[:4]
+    Path("new.raw").write_text("\n\n".join(text), encoding="utf-8")
+    run(f"predict --model mine {vectors} --input new.raw --format raw --confidence true --output new.conllu")
+
+    # 5. Draw trees: in the terminal, and as SVG with arcs coloured by their probability.
     run("show new.conllu --index 2")
     run("show new.conllu --index 2 --output tree.svg")
-    run("show --charts parser-charts --index 1 --output chart.svg")
+    run("show --charts mine/run/parser/charts --index 1 --output chart.svg")
     say("Open tree.svg, and chart.svg: one of the charts on which the parser was trained.")
 
 

@@ -13,50 +13,43 @@ from typing import Any
 import torch
 from rich.table import Table
 
+from hf_xst.commands.adapt import adapt
 from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.evaluate import evaluate
-from hf_xst.commands.options import (
-    BuildChartsArguments,
-    EvaluateArguments,
-    TrainSourceArguments,
-    TransferArguments,
-    VoteArguments,
-    option,
-    takes_options,
-)
+from hf_xst.commands.options import option, takes_options
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
-from hf_xst.commands.vote import vote
 from hf_xst.console import FilteredConsole, console, say
 from hf_xst.data import read_conllu
 from hf_xst.demo import TARGET, source_languages, write_languages
 from hf_xst.demo.small_models import size_options
 from hf_xst.drawing import tree_text
 from hf_xst.files import RESULTS
+from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.metrics import main_score
 from hf_xst.records import read_json
 from hf_xst.sources.loading import load_model
 
 TEST_SENTENCES = 400
-METRICS = {"parser": "LAS", "tagger": "UPOS accuracy"}
-VOTES = {(VOTE := "majority vote"): "majority", "ensemble (pool, decoded)": "pool"}
-TRANSFERS: Mapping[str, Mapping[str, Any]] = {
+METRICS = {"tagger": "UPOS accuracy", "parser": "LAS"}
+SOURCES = [settings.name for settings in source_languages()]
+DIRECT = [f"direct transfer from {name}" for name in SOURCES]
+ENSEMBLES = [VOTE := "majority vote", "ensemble (pool, decoded)"]
+RECOMMENDED = "recommended (--preset recommended)"
+OTHERS: Mapping[str, Mapping[str, Any]] = {
     "PPTX (paper, --rule union)": {"preset": "paper", "rule": "union"},
     (PAPER := "published method (--preset paper)"): {"preset": "paper"},
-    (RECOMMENDED := "recommended (--preset recommended)"): {"preset": "recommended"},
 }
-SOURCES = [settings.name for settings in source_languages()]
-DIRECT = {name: f"direct transfer from {name}" for name in SOURCES}
-METHODS = {*DIRECT.values(), *VOTES, *TRANSFERS}
+METHODS = [*DIRECT, *ENSEMBLES, *OTHERS, RECOMMENDED]
 # Chosen by development sentences of the target. The models are small, so steps are larger than the presets'.
 FIRST_SOURCE: Mapping[str, Any] = {"learning_rate": 3e-3}
 FINE_TUNING: Mapping[str, Any] = {"learning_rate": 1e-3}
-TRANSFER: Mapping[str, Any] = {"learning_rate": 1e-3, "l2": 1e-3, "batch_size": 32}
+TRANSFER: Mapping[str, Any] = {"learning_rate": 1e-3, "batch_size": 32}
 SILENT = ["disable_tqdm=true"]
+ADAPT = "adapt: tagger and parser of the new language, recommended preset"
 
 Scores = dict[str, dict[str, float]]
-Step = tuple[str, Callable[[], Any]]
 
 
 @dataclass(kw_only=True)
@@ -93,14 +86,17 @@ def demo(arguments: DemoArguments) -> Scores:
         folder.begin()
         say("inventing four languages with treebanks, and a fifth with unlabelled text only")
         write_languages(folder.path / "data", arguments.sentences, arguments.seed, test=TEST_SENTENCES)
-        steps = [(task, *step) for task in METRICS for step in task_steps(task, folder.path, arguments)]
-        scores: Scores = {task: {} for task in METRICS}
-        for number, (task, title, step) in enumerate(steps, start=1):
-            say(f"[{number}/{len(steps)}] {task}: {title}")
+        made: dict[str, Any] = {}
+        commands = steps(folder.path, arguments)
+        for number, (title, command) in enumerate(commands.items(), start=1):
+            say(f"[{number}/{len(commands)}] {title}")
             with _quiet():
-                result = step()
-            if title in METHODS:
-                scores[task][title] = main_score(result)[1]
+                made[title] = command()
+        scores: Scores = {}
+        for task, rows in made[ADAPT].scores.items():
+            values = [next(iter(row.values()))[0] for row in rows.values()]
+            scores[task] = dict(zip([*DIRECT, *ENSEMBLES, RECOMMENDED], values, strict=True))
+            scores[task] |= {title: main_score(made[f"{task}: {title}"])[1] for title in OTHERS}
         results = {"scores": scores}
         folder.write_json(RESULTS, results)
     out = FilteredConsole()
@@ -126,78 +122,66 @@ def _quiet() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def task_steps(task: str, output: Path, arguments: DemoArguments) -> list[Step]:
-    """Return the commands that compare all methods on one task, each with a title.
+def steps(output: Path, arguments: DemoArguments) -> dict[str, Callable[[], Any]]:
+    """Return the commands that compare all methods, by title.
 
-    A step whose title is a method returns scores on the target's test sentences.
+    `adapt` makes the recommended models and scores them, their sources and the ensembles. All parsers read
+    the tags of its tagger.
 
     Args:
-        task: `parser` or `tagger`.
         output: Folder with the languages in `data`.
         arguments: Sizes.
     """
-    data, seed = output / "data", arguments.seed
-    initial, *others = SOURCES
-    models = {name: str(output / task / "sources" / name) for name in SOURCES}
-    sources = [f"{name}={path}" for name, path in models.items()]
-    vectors = str(data / f"demo.{TARGET}.vec")
-    test: dict[str, Any] = {"treebank": f"test={data / f'{TARGET}-test.conllu'}", "vectors": vectors}
-
-    def source(name: str, **settings: Any) -> Step:
-        treebank = ",".join(f"{split}={data / f'{name}-{split}.conllu'}" for split in ("train", "dev"))
-        options = TrainSourceArguments(
-            output=models[name],
-            seed=seed,
-            task=task,  # type: ignore[arg-type]
-            treebank=treebank,
-            split=f"train[:{arguments.sentences}]",  # so that a changed --sentences is noticed
-            vectors=str(data / f"demo.{name}.vec"),
-            batch_size=32,
-            patience=5,
-            plateau=3,
-            trainer=SILENT,
-            **settings,
-        )
-        return f"train the source {name}", partial(train_source, options)
-
-    def scored(title: str, model: str) -> Step:
-        scores = str(output / task / "scores" / Path(model).name)
-        return title, partial(evaluate, EvaluateArguments(model=model, output=scores, **test))
-
-    fine_tuning = {"init_from": models[initial], "epochs": max(1, arguments.epochs // 4), **FINE_TUNING}
-    steps = [
-        source(initial, model=size_options(task), epochs=arguments.epochs, **FIRST_SOURCE),
-        *(source(name, **fine_tuning) for name in others),
-        *(scored(title, models[name]) for name, title in DIRECT.items()),
-    ]
-    for title, rule in VOTES.items():
-        scores = str(output / task / "scores" / rule)
-        options = VoteArguments(sources=sources, rule=rule, output=scores, **test)  # type: ignore[arg-type]
-        steps.append((title, partial(vote, options)))
-    for title, settings in TRANSFERS.items():
-        name = settings.get("rule", settings["preset"])
-        charts, model = str(output / task / "charts" / name), str(output / task / "targets" / name)
-        text: dict[str, Any] = {
-            "text": str(data / f"{TARGET}-train.conllu"),
-            "vectors": vectors,
-            "seed": seed,
-        }
-        build = BuildChartsArguments(output=charts, sources=sources, **text, **settings)
-        train = TransferArguments(
-            output=model,
-            charts=charts,
-            vectors=vectors,
-            seed=seed,
-            max_steps=arguments.max_steps,
-            trainer=SILENT,
-            **TRANSFER,
-        )
-        steps += [
-            (f"build {name} charts", partial(build_charts, build)),
-            (f"train on {name} charts", partial(transfer, train)),
-            scored(title, model),
-        ]
-    return steps
+    data, target, initial = output / "data", str(output / TARGET), SOURCES[0]
+    test = data / f"{TARGET}-test.conllu"
+    shared: dict[str, Any] = {"seed": arguments.seed, "vectors": str(data / f"demo.{TARGET}.vec")}
+    text = {**shared, "text": str(data / f"{TARGET}-train.conllu")}
+    training = {**shared, "max_steps": arguments.max_steps, "trainer": SILENT, **TRANSFER}
+    models = {task: {name: str(output / "sources" / task / name) for name in SOURCES} for task in METRICS}
+    sources = {task: [f"{name}={path}" for name, path in named.items()] for task, named in models.items()}
+    commands: dict[str, Callable[[], Any]] = {}
+    for task, named in models.items():
+        first = {"model": size_options(task), "epochs": arguments.epochs, **FIRST_SOURCE}
+        later = {"init_from": named[initial], "epochs": max(1, arguments.epochs // 4), **FINE_TUNING}
+        for name, path in named.items():
+            commands[f"{task}: train the source {name}"] = partial(
+                train_source,
+                output=path,
+                seed=arguments.seed,
+                task=task,
+                treebank=",".join(f"{split}={data / f'{name}-{split}.conllu'}" for split in ("train", "dev")),
+                split=f"train[:{arguments.sentences}]",  # so that a changed --sentences is noticed
+                vectors=str(data / f"demo.{name}.vec"),
+                batch_size=32,
+                patience=5,
+                plateau=3,
+                trainer=SILENT,
+                **(first if name == initial else later),
+            )
+    commands[ADAPT] = partial(
+        adapt,
+        output=target,
+        taggers=sources["tagger"],
+        parsers=sources["parser"],
+        gold=str(test),
+        preset="recommended",
+        **text | training,
+    )
+    for task in METRICS:
+        tagger = f"{target}/{TAGGER_FOLDER}" if task == "parser" else None
+        for title, settings in OTHERS.items():
+            charts, model, scores = (
+                str(output / "others" / task / settings.get("rule", settings["preset"]) / name)
+                for name in ("charts", "model", "scores")
+            )
+            commands[f"{task}: build charts, {title}"] = partial(
+                build_charts, output=charts, sources=sources[task], tagger=tagger, **text, **settings
+            )
+            commands[f"{task}: train, {title}"] = partial(transfer, output=model, charts=charts, **training)
+            commands[f"{task}: {title}"] = partial(
+                evaluate, output=scores, model=model, tagger=tagger, treebank=f"test={test}", vectors=shared["vectors"]
+            )
+    return commands
 
 
 def comparison(scores: Scores) -> Table:
@@ -207,14 +191,12 @@ def comparison(scores: Scores) -> Table:
     def add(title: str, values: Iterable[float], **style: Any) -> None:
         table.add_row(title, *(f"{value:.1f}" for value in values), **style)
 
-    for title in DIRECT.values():
-        add(title, (row[title] for row in scores.values()))
-    means = (fmean(row[title] for title in DIRECT.values()) for row in scores.values())
-    add("direct transfer, average", means, end_section=True)
-    for title in VOTES:
-        add(title, (row[title] for row in scores.values()), end_section=title == list(VOTES)[-1])
-    for title in TRANSFERS:
-        add(title, (row[title] for row in scores.values()), style="bold" if title == RECOMMENDED else None)
+    for title in METHODS:
+        style = "bold" if title == RECOMMENDED else None
+        add(title, (row[title] for row in scores.values()), style=style, end_section=title == ENSEMBLES[-1])
+        if title == DIRECT[-1]:
+            means = (fmean(row[each] for each in DIRECT) for row in scores.values())
+            add("direct transfer, average", means, end_section=True)
     return table
 
 
@@ -233,8 +215,8 @@ def lesson(scores: Scores) -> str:
 
 def _show_sentence(out: FilteredConsole, output: Path) -> None:
     """Draw a short test sentence, tagged and parsed by the recommended models."""
-    paths = {task: str(output / task / "targets" / "recommended") for task in METRICS}
-    parser, tagger = load_model(paths["parser"]), load_model(paths["tagger"])
+    target = output / TARGET
+    parser, tagger = load_model(str(target)), load_model(str(target / TAGGER_FOLDER))
     test = read_conllu(output / "data" / f"{TARGET}-test.conllu")
     sentence = next(sentence for sentence in test if len(sentence.words) == 8)
     words = sentence.words
@@ -242,8 +224,8 @@ def _show_sentence(out: FilteredConsole, output: Path) -> None:
     (parsed,) = parser.predict([{"words": words, **tagged}])
     correct = sum(str(head) == gold for head, gold in zip(parsed["head"], sentence.heads, strict=True))
     out.print(
-        f"All models are in {output}. Annotate CoNLL-U with the new parser:\n"
-        f"  hf-xst predict --model {paths['parser']} --input FILE.conllu\n"
+        f"{target / 'report.md'} describes the new tagger and parser. Annotate text with both:\n"
+        f"  hf-xst predict --model {target} --input FILE.txt\n"
         "A test sentence, tagged and parsed by the recommended models "
         f"({correct} of {len(words)} heads are correct):",
         soft_wrap=True,
