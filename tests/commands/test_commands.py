@@ -781,7 +781,10 @@ ERRORS = [
     ),
     ("evaluate {one} --model {here}/cut", "cannot be read"),
     ("evaluate {one} --model {here}/nan", "contain NaN or infinite values"),
-    ("transfer --charts {here}/moved/charts {vec}", "is not the source one that the charts were made from"),
+    (
+        "transfer --charts {here}/moved/charts {vec}",
+        "the source one is not the one that the charts were made from",
+    ),
     ("train-source {one} {vec} --max-steps 0", "max_steps is 0; expected at least 1"),
     ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
     ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.adapt_report import Stage, TextCounts, gold_for, write_report
@@ -26,19 +23,18 @@ from hf_xst.commands.runs import CONFIG, RunFolder, check_output
 from hf_xst.commands.sentences import read_sources, read_word_vectors
 from hf_xst.commands.transfer import transfer
 from hf_xst.console import say
-from hf_xst.data import ConlluSentence, iterate_unlabelled, write_conllu
+from hf_xst.data import ConlluSentence, iterate_unlabelled, read_conllu, write_conllu
 from hf_xst.data.sentence import BLANK
 from hf_xst.files import CHARTS, MODEL, protect_files, protect_inputs, sha256_of
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.processes import process_index
-from hf_xst.records import from_mapping, read_json
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
 from hf_xst.sources.loading import Task
 from hf_xst.sources.pool import SourcePool, check_weights
 
-PREFIX, TEXT, TEXT_RECORD, UPOS = "adapt-", "text.conllu", "adapt-text.json", "upos"
+PREFIX, TEXT, UPOS = "adapt-", "text.conllu", "upos"
 BEGUN = f"{PREFIX}{CONFIG}"
 
 
@@ -89,12 +85,11 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     stages: list[Stage] = []
     tagger = None
     if options.taggers:
-        place = folder.run / "tagger" / "model" if options.parsers else folder.path
-        stages.append(_transfer(options, folder, text, "tagger", place))
-        tagger = place
+        tagger = folder.run / "tagger" / "model" if options.parsers else folder.path
+        stages.append(_transfer(options, folder, text, "tagger", tagger))
     if options.parsers:
-        stages.append(_transfer(options, folder, text, "parser", folder.path, tagger))
-        tagger = None if tagger is None else _copy_tagger(tagger, folder.path / TAGGER_FOLDER)
+        stages.append(_transfer(options, folder, text, "parser", folder.path, str(tagger) if tagger else None))
+        tagger = tagger and _copy_tagger(tagger, folder.path / TAGGER_FOLDER)
     scores = write_report(report, options, counts, [(stage, gold[stage.task]) for stage in stages])
     if scores is not None:
         folder.write_json("adapt-scores.json", scores)
@@ -116,16 +111,8 @@ def _check_options(options: AdaptArguments, folder: RunFolder) -> None:
         raise ValueError("no sources: give --taggers, --parsers, or both")
     if options.parsers and options.column not in (None, UPOS):
         raise ValueError(f"--column {options.column} is for --taggers alone: parsers read UPOS tags")
-    config = folder.run / BEGUN
-    if config.exists():
-        before = yaml.safe_load(config.read_text(encoding="utf-8"))
-        for task, (sources, _) in _sources(options).items():
-            if bool(before[f"{task}s"]) != bool(sources):
-                raise ValueError(
-                    f"{folder.path} was begun {'with' if before[f'{task}s'] else 'without'} --{task}s; "
-                    "choose another --output, or remove that folder to start over"
-                )
-    elif (folder.path / MODEL).exists() or (folder.path / TAGGER_FOLDER).exists():
+    has_model = (folder.path / MODEL).exists() or (folder.path / TAGGER_FOLDER).exists()
+    if has_model and not (folder.run / BEGUN).exists():
         raise ValueError(f"--output {folder.path} already holds a model; choose another folder")
 
 
@@ -158,35 +145,22 @@ def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, T
     """Write the words and tags of the text to OUTPUT/run/text.conllu once, and count them.
 
     Raises:
-        ValueError: the text is empty, or another one than that of an earlier run.
+        ValueError: the text is empty, or another one than that of an earlier run, or the tasks differ.
     """
-    path, record = folder.run / TEXT, folder.run / TEXT_RECORD
-    identity = {"sha256": sha256_of(options.text), "format": options.format}
-    if record.exists() and (folder.run / BEGUN).exists():
-        content = read_json(record)
-        if content["identity"] != identity:
-            raise ValueError(
-                f"{folder.path} was begun with another text than {options.text} holds now; choose another "
-                "--output, or remove that folder to start over"
-            )
-        return path, from_mapping(TextCounts, content["counts"], str(record))
-    sentences = words = 0
-    has_tags = False
-
-    def normalised() -> Iterator[ConlluSentence]:
-        nonlocal sentences, words, has_tags
-        for sentence in iterate_unlabelled(options.text, format=options.format):
-            sentences, words = sentences + 1, words + len(sentence.words)
-            has_tags = has_tags or any(tag != BLANK for tag in sentence.upos)
-            columns = {"upos": sentence.upos}
-            yield ConlluSentence.from_words(sentence.words, sent_id=sentence.identifier, columns=columns)
-
-    write_conllu(normalised(), path)
-    if not sentences:
+    path, is_begun = folder.run / TEXT, (folder.run / BEGUN).exists()
+    inputs = {"text": sha256_of(options.text), "format": str(options.format)}
+    inputs |= {f"--{task}s": str(bool(sources)) for task, (sources, _) in _sources(options).items()}
+    folder.check_inputs(inputs, resumed=is_begun)
+    if not is_begun or not path.exists():
+        normalised = (
+            ConlluSentence.from_words(each.words, sent_id=each.identifier, columns={"upos": each.upos})
+            for each in iterate_unlabelled(options.text, format=options.format)
+        )
+        write_conllu(normalised, path)
+    sizes = [(len(each.words), any(tag != BLANK for tag in each.upos)) for each in read_conllu(path)]
+    if not sizes:
         raise ValueError(f"{options.text} has no sentences")
-    counts = TextCounts(sentences, words, has_tags)
-    folder.write_json(TEXT_RECORD, {"identity": identity, "counts": asdict(counts)})
-    return path, counts
+    return path, TextCounts(len(sizes), sum(words for words, _ in sizes), any(tagged for _, tagged in sizes))
 
 
 def _transfer(
@@ -195,22 +169,17 @@ def _transfer(
     text: Path,
     task: Task,
     output: Path,
-    tagger: Path | None = None,
+    tagger: str | None = None,
 ) -> Stage:
     """Build charts in OUTPUT/run/TASK/charts, and train on them."""
     say(f"{task}: building charts and training", "bold")
-    build = _build(
-        options,
-        task,
-        output=str(folder.run / task / "charts"),
-        text=str(text),
-        tagger=None if tagger is None else str(tagger),
-    )
-    info = ChartInfo.load(Path(build.output)) if _is_built(build) else build_charts(build)
+    charts = str(folder.run / task / "charts")
+    build = _build(options, task, output=charts, text=str(text), tagger=tagger)
+    info = ChartInfo.load(Path(charts)) if _is_built(build) else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
     changes: dict[str, Any] = {
         "output": str(output),
-        "charts": build.output,
+        "charts": charts,
         "vectors": None if from_scratch and options.encoder else options.vectors,
     }
     if not from_scratch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ from statistics import fmean
 import numpy as np
 from datasets import Dataset
 
-from hf_xst.charts.dataset import ChartInfo, load_charts
+from hf_xst.charts.dataset import load_charts
+from hf_xst.commands.initial_model import check_digests
 from hf_xst.commands.options import AdaptArguments, BuildChartsArguments, OtherSourceArguments
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
@@ -41,8 +42,8 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import predict_rows
 from hf_xst.models.words import VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
-from hf_xst.sources.loading import Task, ready_model, source_digest
-from hf_xst.sources.pool import AnySource, SourcePool
+from hf_xst.sources.loading import Task, ready_model
+from hf_xst.sources.pool import SourcePool
 
 MARK = "<!-- written by hf-xst adapt -->"
 DRAWN, RESAMPLES = 20, 1000
@@ -124,7 +125,7 @@ class StageReporter:
         charts, self._info = load_charts(stage.build.output)
         self._rows = charts.select_columns(["sent_id", "words", "upos"])
         self._sources = read_sources(stage.build, vectors)
-        _check_digests(self._sources, self._info, stage)
+        check_digests(self._sources, self._info, "restore it, or choose another --output to start over")
         self._pool = SourcePool(self._sources)
         self._model = ready_model(str(stage.model))
 
@@ -135,11 +136,11 @@ class StageReporter:
         measures = measure_sources(self._pool, sample)
         weights = settings.weights or dict.fromkeys(measures, 1 / len(measures))
         origin = AGREEMENT if self._info.weights_by_agreement else self.stage.build.weights or UNIFORM
-        table = [
+        table = "\n".join(
             f"| {cell(name)} | {'-' if len(measures) == 1 else format(each['agreement'], '.3f')} | "
             f"{weights[name]:.3f} |"
             for name, each in measures.items()
-        ]
+        )
         annotations = Annotator([self._model], AnnotationSettings(confidence=True)).annotate(sample)
         part = "arc" if task == "parser" else "tag"
         confidence = fmean(value for each in annotations for value in each.probabilities[part])
@@ -155,7 +156,7 @@ On the first {len(sample)} of them, with weights {plain(origin)} and temperature
 
 | source | agreement with the others | weight in the pool |
 |---|---|---|
-{_lines(table)}
+{table}
 
 - Mean confidence of the new {task} (probability of each {part}): {confidence:.3f}
 - Words on which it differs from the majority vote of the sources: {differing:.1%}
@@ -194,14 +195,14 @@ On the first {len(sample)} of them, with weights {plain(origin)} and temperature
         """Return sentences drawn at random, as trees or tagged words."""
         count = min(DRAWN, len(self._rows))
         rows = list(self._rows.select(random.Random(self._seed).sample(range(len(self._rows)), count)))
-        drawings = [
+        drawings = "\n".join(
             f"{code(row['sent_id'])}:\n\n{block(_drawing(row, columns), 'text')}\n"
             for row, columns in zip(rows, predict_rows(self._model, rows), strict=True)
-        ]
+        )
         return f"""
 ## {count} sentences of the text, drawn at random, with predictions
 
-{_lines(drawings)}"""
+{drawings}"""
 
 
 def score_with_intervals(
@@ -226,16 +227,16 @@ def score_with_intervals(
 
 def _score_table(task: str, scores: Scores, sentences: int) -> str:
     names = SCORES[task][0]
-    table = [
+    table = "\n".join(
         f"| {plain(method)} |" + "".join(f" {_with_interval(*row[name])} |" for name in names)
         for method, row in scores.items()
-    ]
+    )
     return f"""
 On {sentences} sentences with gold, with 95 % bootstrap intervals over sentences:
 
 | method | {" | ".join(names.values())} |
 |---{"|---" * len(names)}|
-{_lines(table)}
+{table}
 """
 
 
@@ -277,20 +278,6 @@ def _next_steps(options: AdaptArguments, stage: Stage) -> str:
 
 {learning}
 """
-
-
-def _lines(texts: Iterable[str]) -> str:
-    return "\n".join(texts)
-
-
-def _check_digests(sources: Mapping[str, AnySource], info: ChartInfo, stage: Stage) -> None:
-    digests = {source.name: source.weights_sha256 for source in info.sources}
-    for name, source in sources.items():
-        if digests[name] not in (None, source_digest(source)):
-            raise ValueError(
-                f"the source {name} is not the one that {stage.build.output} was made from: restore it, or "
-                "choose another --output to start over"
-            )
 
 
 def _share_that_differs(predictions: Sequence[Row], votes: Sequence[Row]) -> float:

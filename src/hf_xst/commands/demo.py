@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,13 +35,14 @@ TEST_SENTENCES = 400
 METRICS = {"tagger": "UPOS accuracy", "parser": "LAS"}
 SOURCES = [settings.name for settings in source_languages()]
 DIRECT = [f"direct transfer from {name}" for name in SOURCES]
+AVERAGE = "direct transfer, average"
 ENSEMBLES = [VOTE := "majority vote", "ensemble (pool, decoded)"]
 RECOMMENDED = "recommended (--preset recommended)"
 OTHERS: Mapping[str, Mapping[str, Any]] = {
     "PPTX (paper, --rule union)": {"preset": "paper", "rule": "union"},
     (PAPER := "published method (--preset paper)"): {"preset": "paper"},
 }
-METHODS = [*DIRECT, *ENSEMBLES, *OTHERS, RECOMMENDED]
+METHODS = [*DIRECT, AVERAGE, *ENSEMBLES, *OTHERS, RECOMMENDED]
 # Chosen by development sentences of the target. The models are small, so steps are larger than the presets'.
 FIRST_SOURCE: Mapping[str, Any] = {"learning_rate": 3e-3}
 FINE_TUNING: Mapping[str, Any] = {"learning_rate": 1e-3}
@@ -96,6 +97,7 @@ def demo(arguments: DemoArguments) -> Scores:
         for task, rows in made[ADAPT].scores.items():
             values = [next(iter(row.values()))[0] for row in rows.values()]
             scores[task] = dict(zip([*DIRECT, *ENSEMBLES, RECOMMENDED], values, strict=True))
+            scores[task][AVERAGE] = fmean(scores[task][title] for title in DIRECT)
             scores[task] |= {title: main_score(made[f"{task}: {title}"])[1] for title in OTHERS}
         results = {"scores": scores}
         folder.write_json(RESULTS, results)
@@ -187,16 +189,10 @@ def steps(output: Path, arguments: DemoArguments) -> dict[str, Callable[[], Any]
 def comparison(scores: Scores) -> Table:
     """Return a table with a row per method and a column per task."""
     table = Table("method", *(METRICS[task] for task in scores))
-
-    def add(title: str, values: Iterable[float], **style: Any) -> None:
-        table.add_row(title, *(f"{value:.1f}" for value in values), **style)
-
     for title in METHODS:
-        style = "bold" if title == RECOMMENDED else None
-        add(title, (row[title] for row in scores.values()), style=style, end_section=title == ENSEMBLES[-1])
-        if title == DIRECT[-1]:
-            means = (fmean(row[each] for each in DIRECT) for row in scores.values())
-            add("direct transfer, average", means, end_section=True)
+        values = (f"{row[title]:.1f}" for row in scores.values())
+        ends, style = title in (AVERAGE, ENSEMBLES[-1]), "bold" if title == RECOMMENDED else None
+        table.add_row(title, *values, style=style, end_section=ends)
     return table
 
 

@@ -22,8 +22,11 @@ from hf_xst.models.kinds import model_class
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.remote import split_revision
 from hf_xst.sources.averaging import AVERAGE, SCRATCH, average_models
-from hf_xst.sources.loading import SourceSpec, load_model, weights_digest
+from hf_xst.sources.loading import SourceSpec, load_model, source_digest
+from hf_xst.sources.pool import AnySource
 from hf_xst.sources.word_checks import check_vectors
+
+_REMEDY = "make the charts again, or give --init-from"
 
 
 def resolve_initial_model(options: TransferArguments, info: ChartInfo) -> TransferArguments:
@@ -100,7 +103,7 @@ def initial_model(
     else:
         model = load_model(str(options.init_from), vectors=vectors)
         if not given:
-            _check_digests({info.initial_model: (str(options.init_from), model)}, info)
+            check_digests({info.initial_model: model}, info, _REMEDY)
     if model.config.model_type != info.model_type:
         raise ValueError(
             f"the charts are for a {info.model_type}, the initial model is a {model.config.model_type}"
@@ -123,23 +126,20 @@ def _average(options: TransferArguments, info: ChartInfo, vectors: WordVectors |
     specs = _locate(options.charts, info, [source.name for source in info.sources])
     say(f"initialising from the average of the sources: {', '.join(spec.name for spec in specs)}")
     models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
-    _check_digests({spec.name: (spec.path, models[spec.name]) for spec in specs}, info)
+    check_digests(models, info, _REMEDY)
     return average_models(models, info.settings.weights)
 
 
-def _check_digests(models: Mapping[str, tuple[str, StructuredModel]], info: ChartInfo) -> None:
-    """Check that models, by source name with their place, are those that the charts were made from.
+def check_digests(sources: Mapping[str, AnySource], info: ChartInfo, remedy: str) -> None:
+    """Check that sources, by name, are those that charts were made from.
 
     Raises:
-        ValueError: a model was replaced or trained again.
+        ValueError: a source was replaced or trained again; the message ends with the remedy.
     """
     digests = {source.name: source.weights_sha256 for source in info.sources}
-    for name, (path, model) in models.items():
-        if digests[name] not in (None, weights_digest(model)):
-            raise ValueError(
-                f"the model at {path} is not the source {name} that the charts were made from: its weights "
-                "differ. Make the charts again, or give --init-from"
-            )
+    for name, source in sources.items():
+        if digests[name] not in (None, source_digest(source)):
+            raise ValueError(f"the source {name} is not the one that the charts were made from: {remedy}")
 
 
 def _from_scratch(

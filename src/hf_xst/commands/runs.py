@@ -153,9 +153,9 @@ class RunFolder:
         Raises:
             ValueError: an input has changed since the run began, so that its results would mix two inputs.
         """
-        path = self.run / INPUTS
+        path = self.run / f"{self._prefix}{INPUTS}"
         if not resumed or not path.exists():
-            self.write_json(INPUTS, dict(inputs))
+            self.write_json(path.name, dict(inputs))
             return
         before = read_json(path)
         changed = [name for name in {**before, **inputs} if before.get(name) != inputs.get(name)]
