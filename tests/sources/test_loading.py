@@ -127,7 +127,7 @@ def test_charts_without_models_are_trained_on_from_scratch(world, tmp_path, caps
     assert (info.initial_model, info.labels, info.model_type) == ("scratch", "union", "hf_xst_crf_tagger")
     transfer = ["transfer", "--charts", tmp_path / "charts", "--output", tmp_path / "m", "--max-steps", 1]
     assert hf_xst_cli.main([str(word) for word in transfer]) == 1
-    assert "--init-from scratch requires either --vectors" in capsys.readouterr().err
+    assert "give either --vectors (word vectors) or --encoder" in capsys.readouterr().err
 
 
 ENTITY_LABELS = ["O", "B-PER", "I-PER"]

@@ -88,7 +88,7 @@ def adapt(options: AdaptArguments) -> AdaptResults:
         tagger = folder.run / "tagger" / "model" if options.parsers else folder.path
         stages.append(_transfer(options, folder, text, "tagger", tagger))
     if options.parsers:
-        stages.append(_transfer(options, folder, text, "parser", folder.path, str(tagger) if tagger else None))
+        stages.append(_transfer(options, folder, text, "parser", folder.path, tagger))
         tagger = tagger and _copy_tagger(tagger, folder.path / TAGGER_FOLDER)
     scores = write_report(report, options, counts, [(stage, gold[stage.task]) for stage in stages])
     if scores is not None:
@@ -169,12 +169,12 @@ def _transfer(
     text: Path,
     task: Task,
     output: Path,
-    tagger: str | None = None,
+    tagger: Path | None = None,
 ) -> Stage:
     """Build charts in OUTPUT/run/TASK/charts, and train on them."""
     say(f"{task}: building charts and training", "bold")
     charts = str(folder.run / task / "charts")
-    build = _build(options, task, output=charts, text=str(text), tagger=tagger)
+    build = _build(options, task, output=charts, text=str(text), tagger=tagger and str(tagger))
     info = ChartInfo.load(Path(charts)) if _is_built(build) else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
     changes: dict[str, Any] = {

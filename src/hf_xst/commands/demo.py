@@ -181,7 +181,12 @@ def steps(output: Path, arguments: DemoArguments) -> dict[str, Callable[[], Any]
             )
             commands[f"{task}: train, {title}"] = partial(transfer, output=model, charts=charts, **training)
             commands[f"{task}: {title}"] = partial(
-                evaluate, output=scores, model=model, tagger=tagger, treebank=f"test={test}", vectors=shared["vectors"]
+                evaluate,
+                output=scores,
+                model=model,
+                tagger=tagger,
+                treebank=f"test={test}",
+                vectors=shared["vectors"],
             )
     return commands
 

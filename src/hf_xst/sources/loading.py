@@ -126,7 +126,7 @@ def _check_place(name: str, revision: str | None) -> None:
             f"{name} is a local folder, which has no revision {revision!r}; leave it out, or give a Hub id"
         )
     if folder.is_file():
-        raise ValueError(f"{name} is a file; expected the folder of a model, such as {folder.parent}")
+        raise ValueError(f"{name} is a file; expected the folder of a model or, as a source, a .conllu file")
     if folder.is_dir() and not (folder / CONFIG_NAME).is_file():
         raise ValueError(_missing(name, revision))
 
