@@ -376,7 +376,7 @@ def test_transfer_from_scratch_with_the_configuration_of_another_model(world, tm
     words[words.index("--init-from") + 1] = "scratch"
     without = words.index("--vectors")
     assert run(*words[:without], *words[without + 2 :]) == 1
-    assert "--init-from scratch requires either --vectors" in capsys.readouterr().err
+    assert "give either --vectors (word vectors) or --encoder" in capsys.readouterr().err
     assert run(*words, "--like", world.folder / "one", "--l2", "0.1") == 1
     assert "leave --l2 out" in capsys.readouterr().err
     assert run(*words, "--like", world.folder / "one") == 0
