@@ -751,7 +751,10 @@ ERRORS = [
         "charts are for a hf_xst_biaffine_parser, the initial model is a hf_xst_crf",
     ),
     ("transfer {charts} {vec} --init-from {here}/two", "labels that the model does not have: amod"),
-    ("transfer {charts} {vec} {start} --encoder x", "has its own encoder: leave --encoder out"),
+    (
+        "transfer {charts} {vec} {start} --encoder x",
+        "has its own encoder and configuration: leave out --encoder",
+    ),
     ("transfer {charts} {start}", "of the text's language (one), but the initial model reads"),
     ("transfer {charts} {vec} {start} --sigma 0.99", "the charts hold 0.95 of the mass"),
     (
@@ -765,7 +768,7 @@ ERRORS = [
     ),
     (
         "train-source {one} {vec} --model context_layers=x",
-        "--model context_layers=x: a value is of another type",
+        "context_layers is 'x'; expected int",
     ),
     (
         "train-source {one} {vec} --trainer max_grad_norm=x",

@@ -293,10 +293,10 @@ def test_heads_are_not_validated(heads):
 
 
 CELL = st.text(
-    st.characters(blacklist_characters="\t\n\r", blacklist_categories=("Cs",)), min_size=1, max_size=6
+    st.characters(blacklist_characters="\t\n\r\0", blacklist_categories=("Cs",)), min_size=1, max_size=6
 )
 CELLS = st.lists(CELL, min_size=9, max_size=9)
-COMMENT = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=("Cs",)))
+COMMENT = st.text(st.characters(blacklist_characters="\n\r\0", blacklist_categories=("Cs",)))
 
 
 @st.composite

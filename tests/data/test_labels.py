@@ -108,7 +108,7 @@ def test_json_lines_as_a_treebank(write):
     assert rows.features == TREEBANK_FEATURES
     prepared, _ = prepare(rows, gold=False, labels=["ner_tags"])
     assert prepared["ner_tags"][:] == [["B-PER", "I-PER"], ["O"]]
-    assert prepared["sent_id"][:] == ["s", "c.jsonl:2"]
+    assert prepared["sent_id"][:] == ["s", "c.jsonl:3"]
     assert prepare(rows.select([0]), gold=True)[0][0]["head"] == [0, 1]
     assert list(load_treebank(f"train={path},dev={write('dev.jsonl', lines)}")) == ["train", "dev"]
 

@@ -10,7 +10,7 @@ import torch
 
 from helpers.small_models import charts, gold, model_of
 from hf_xst.charts.chart import ChartSettings
-from hf_xst.charts.dataset import ChartCounts, ChartInfo, ChartSource
+from hf_xst.charts.dataset import ChartCounts, ChartInfo, ChartSource, chart_features
 from hf_xst.models.modeling import StructuredModel
 
 PARSER = "hf_xst_biaffine_parser"
@@ -33,6 +33,7 @@ def record_run(folder: Path, **config: Any) -> Path:
 def save_charts(folder: Path, kind: str = "parser", lengths: tuple[int, ...] = (1, 3, 4, 2)) -> None:
     names, settings = model_of(kind, 1).names, ChartSettings(sigma=0.6)
     rows = charts(kind, gold(lengths), settings, names)
+    rows = rows.cast(chart_features(rows.features))
     (folder / "data").mkdir(parents=True, exist_ok=True)
     rows.to_parquet(str(folder / "data" / "train-00000-of-00001.parquet"))
     groups = sum(len(row["offsets"]) - 1 for row in rows)

@@ -198,12 +198,7 @@ def new_model(
     if (vectors is None) == (options.encoder is None):
         raise ValueError("give either --vectors (word vectors) or --encoder (a pretrained encoder)")
     config_class: Any = kind.config_class
-    try:
-        config = config_class(**{"encoder": "pretrained" if options.encoder else "vectors"} | fields)
-    except TypeError as error:  # a word where a number is compared
-        raise ValueError(
-            f"--model {' '.join(options.model)}: a value is of another type ({error})"
-        ) from error
+    config = config_class(**{"encoder": "pretrained" if options.encoder else "vectors"} | fields)
     if options.encoder is not None:
         encoder, revision = split_revision(options.encoder)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
