@@ -74,17 +74,17 @@ class DependencyTreeCRF(Structure[Tree]):
         return twin
 
     def decodable(self) -> Self:
-        """Return the distribution without the arcs whose label breaks the rule of `root_label`."""
+        """Return the distribution without arcs whose label breaks the rule of `root_label`, detached."""
         if self.root_label is None:
             return self
-        possible = self.scores > NEGATIVE_INFINITY
-        as_root = possible[..., self.root_label].clone()  # (B, N+1, N+1)
-        possible[..., self.root_label] = False
-        otherwise = possible.any(3)
-        at_root = torch.arange(self.scores.shape[1], device=self.scores.device)[:, None] == 0
-        is_root = torch.arange(self.scores.shape[3], device=self.scores.device) == self.root_label
-        excluded = torch.where(is_root, (otherwise & ~at_root)[..., None], (as_root & at_root)[..., None])
-        return self.restricted_to(~excluded).with_root_label(None)
+        scores = self.scores.detach().clone()
+        as_root = scores[..., self.root_label].clone()  # (B, N+1, N+1)
+        scores[..., self.root_label] = NEGATIVE_INFINITY
+        otherwise = scores.amax(3)
+        scores[..., self.root_label] = as_root.masked_fill(otherwise > NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+        scores[:, 0].masked_fill_((as_root[:, 0] > NEGATIVE_INFINITY)[..., None], NEGATIVE_INFINITY)
+        scores[:, 0, :, self.root_label] = as_root[:, 0]
+        return self.with_scores(scores).with_root_label(None)
 
     @property
     def valid_parts(self) -> Tensor:
