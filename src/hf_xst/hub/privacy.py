@@ -1,7 +1,7 @@
 """Search files for private content before they are pushed: secrets, paths, names, training sentences.
 
-Entities, Unicode forms, case and invisible characters make no difference. Secrets
-of a known format are found by detect-secrets.
+Entities, Unicode forms, case and invisible characters make no difference. Secrets of a known format are found
+by detect-secrets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hf_xst.console import say
 from hf_xst.data import load_treebank
 from hf_xst.hub.texts import WORD_LISTS, Text, texts_of
 
-# They also match digests, version numbers and words in capitals.
+# Plugins that also match digests, version numbers and words in capitals.
 _UNUSED = ("Base64HighEntropyString", "HexHighEntropyString", "IPPublicDetector", "ArtifactoryDetector")
 # Tokens that detect-secrets does not know; searched for in the numbers of weights, too.
 _TOKEN = re.compile(
@@ -144,6 +144,8 @@ class Secrets:
                     content = self._comparable(text.content)
                     if not text.is_reordered:
                         found |= dict.fromkeys(self._in_text(text, content))
+                    if not self.sentences:
+                        continue
                     lines = content.splitlines() if text.is_words else [content]
                     letters[name] += filter(_is_long, map(_letters, lines))
             except (ValueError, OSError) as error:

@@ -16,7 +16,7 @@ from hf_xst.models.pretrained_words import TOKENIZER_FILES
 from hf_xst.models.words import WORDS_FILE
 
 WORD_LISTS = frozenset({WORDS_FILE, TOKENIZER_FILES[0]})
-_MARKUP, _SEPARATORS = re.compile(r"<[^>]*>"), (re.compile(r"[\t|,]| {2,}"), re.compile(r"\s+"))
+_MARKUP, _SEPARATORS = re.compile(r"<[^<>]*>"), (re.compile(r"[\t|,]| {2,}"), re.compile(r"\s+"))
 _PNG, _DRAWN = b"\x89PNG\r\n\x1a\n", frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
