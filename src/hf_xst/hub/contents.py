@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -70,7 +71,7 @@ class Contents:
         """Reject links in place of text and pictures, and remove hidden data from the pictures.
 
         Args:
-            folder: the folder of the user, to which the paths link.
+            folder: the folder of the user, which is left alone.
 
         Raises:
             ValueError: a file is a link, or a picture is broken.
@@ -96,15 +97,17 @@ def is_allowed(name: str, kind: Kind) -> bool:
 def link_files(folder: Path, target: Path) -> None:
     """Link all files of a folder into another one, where some can be replaced; what a card writes is copied.
 
-    Files that are never pushed are linked too: the card is generated from them.
+    Files that are never pushed are linked too: the card is generated from them. Links are hard, so that
+    replacing one leaves the original alone; where the file system has none, files are copied.
     """
     for name, path in _files(folder):
         link = target / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        if name in (README, TREE, TABLE, EXAMPLE):
+        if name not in (README, TREE, TABLE, EXAMPLE):
+            with suppress(OSError):  # another file system or owner
+                link.hardlink_to(path.resolve())
+        if not link.exists():
             shutil.copyfile(path, link)
-        else:
-            link.symlink_to(path.resolve())
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
