@@ -356,3 +356,10 @@ def test_tokenizers_of_saved_models_run_no_code(saved: Path, tmp_path: Path) -> 
     with pytest.raises(ValueError, match="sets auto_map"):
         load_tokenizer(str(folder), trust_remote_code=True)
     assert AutoConfig.from_pretrained(folder).labels
+
+
+def test_parts_of_a_distributed_run_do_not_replace_checked_weights(saved: Path, tmp_path: Path) -> None:
+    folder = copy_of(saved, "vectors", tmp_path)
+    shutil.copy(folder / "model.safetensors", folder / "shard-00000-model-00001-of-00001.safetensors")
+    with pytest.raises(ValueError, match="holds weights of a distributed run"):
+        AutoModel.from_pretrained(folder)

@@ -311,6 +311,15 @@ def test_pickled_data_in_a_folder_are_refused(folder, tmp_path, content):
         load_spacy(tmp_path / "changed", "parser")
 
 
+@pytest.mark.parametrize("file", ["meta.json", "vocab/strings.json", "parser"])
+def test_links_out_of_a_folder_are_refused(folder, tmp_path, file):
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "copy" / file).rename(tmp_path / "elsewhere")
+    (tmp_path / "copy" / file).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"is a link to .*elsewhere.*, outside of its folder"):
+        load_spacy(tmp_path / "copy", "parser")
+
+
 def test_code_beside_a_pipeline_does_not_run(folder, tmp_path, monkeypatch):
     package = tmp_path / "xx_evil_sm"
     shutil.copytree(folder, package / "xx_evil_sm-1.0.0")

@@ -57,15 +57,18 @@ def _without_code(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def weight_files(name: str, hub: Mapping[str, Any]) -> list[str]:
-    """Return the paths of a model's safetensors weights, none if it has none.
+    """Return the paths of a model's safetensors weights.
 
     Raises:
+        OSError: it has none.
         ValueError: the index names other files, or files that are missing, or a link leads out of the folder.
     """
     hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
     folder = Path(name, hub.get("subfolder") or "")
     if folder.is_dir():
         check_links(folder, folder.iterdir())
+        if any(folder.glob("shard-*.safetensors")):  # which transformers reads instead of all others
+            raise ValueError(f"{name} holds weights of a distributed run; save them as {SAFE_WEIGHTS_NAME}")
     if read_settings(name, ADAPTER_CONFIG_NAME, hub):
         raise ValueError(f"{name} is an adapter ({ADAPTER_CONFIG_NAME}); merge it with its model first")
 
@@ -75,11 +78,11 @@ def weight_files(name: str, hub: Mapping[str, Any]) -> list[str]:
     single = find(SAFE_WEIGHTS_NAME)
     if single is not None:
         return [single]
-    if any(folder.glob("*.distcp")):
-        raise ValueError(f"{name} holds weights of a distributed run; save them as {SAFE_WEIGHTS_NAME}")
     index = read_settings(name, SAFE_WEIGHTS_INDEX_NAME, hub)
     shards = index.get("weight_map", {})
     names = sorted({str(shard) for shard in shards.values()}) if isinstance(shards, dict) else [str(shards)]
+    if not names:  # transformers would ask a service of the Hub to convert pickled weights
+        raise OSError(f"no file named {SAFE_WEIGHTS_NAME} found in {name}")
     paths = [find(shard) if _WEIGHTS.fullmatch(shard) else None for shard in names]
     wrong = [shard for shard, path in zip(names, paths, strict=True) if path is None]
     if wrong:
@@ -108,8 +111,6 @@ def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, A
             for key in file.keys():
                 part = file.get_slice(key)
                 stored[key] = (part.get_dtype(), math.prod(part.get_shape()))
-    if not stored:
-        return
     try:
         with torch.device("meta"):
             state = build().state_dict()

@@ -38,13 +38,13 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
             lack some of its weights or hold pickled ones.
     """
     read_settings(name, CONFIG_NAME, hub)
-    weight_files(name, hub)
     config = AutoConfig.from_pretrained(name, **hub | {"trust_remote_code": False})
     check_encoder(config, name)
     if layers is not None:
         _cut_layers(config, layers, name)
     with quiet_transformers():  # it would report the removed layers as unexpected
         try:
+            weight_files(name, hub)
             model, report = bare_encoder(
                 AutoModel.from_pretrained,
                 name,

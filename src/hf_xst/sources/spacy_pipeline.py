@@ -21,6 +21,7 @@ from torch import Tensor
 from hf_xst.data import UPOS_TAGS
 from hf_xst.data.sentence import BLANK
 from hf_xst.extras import import_optional
+from hf_xst.files import check_links
 from hf_xst.models.columns import Row
 from hf_xst.sources.base import OtherParser, OtherTagger
 
@@ -221,6 +222,8 @@ def load_spacy(
     folder, is_package = _find_folder(os.fspath(place))
     _check_registered(spacy, folder)
     options = [task, confidence, *((beam_width, beam_density) if task == "parser" else ())]
+    if not is_package:
+        check_links(folder, folder.rglob("*"))
     digest = _digest_files(folder, options, allows_pickle=is_package)
     nlp = spacy.load(folder)
     try:

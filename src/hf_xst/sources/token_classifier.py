@@ -103,10 +103,11 @@ class TokenClassifier(OtherTagger):
         name, revision = split_revision(path, revision)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
         try:
+            settings = _checked_settings(name, hub)
             weight_files(name, hub)
             model, report = AutoModelForTokenClassification.from_pretrained(
                 name,
-                config=AutoConfig.for_model(**_checked_settings(name, hub)),
+                config=AutoConfig.for_model(**settings),
                 dtype=torch.float32,
                 use_safetensors=True,
                 trust_remote_code=False,
