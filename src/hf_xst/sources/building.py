@@ -19,7 +19,7 @@ from hf_xst.data.layout import content_hash, rows_to_dataset
 from hf_xst.files import atomic_path, write_text
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import run_batches
-from hf_xst.processes import from_main
+from hf_xst.processes import from_main, process_index
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
@@ -124,10 +124,12 @@ def build_shards(
             for batch, (made, counted) in chain.from_iterable(windows):
                 charts.update(zip(batch, made, strict=True))
                 counts += counted
+            state["shards"][name] = asdict(counts)
+            if process_index():  # only the main process writes
+                continue
             with atomic_path(output / "data" / name) as aside:
                 ordered = [charts[index] for index in range(len(indices))]
                 rows_to_dataset(ordered, features).to_parquet(str(aside))
-            state["shards"][name] = asdict(counts)
             write_text(output / "run" / BUILDING, json.dumps(state))
     return sum((ChartCounts(**counts) for counts in state["shards"].values()), ChartCounts())
 
