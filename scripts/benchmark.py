@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -236,7 +238,48 @@ def greedy_trees(distribution: DependencyTreeCRF) -> float:
     return float(distribution.contains(distribution.best_from_candidates(greedy.argmax(2))).float().mean())
 
 
-COMPARISONS = (label_scores, chain_loss, structured_share, best_trees)
+def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
+    """Compare structures on one thread and on several, alone and beside a process that is always busy."""
+    several = max(2, torch.get_num_threads())
+    tree_scores = torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, sizes.labels)
+    chain_scores = torch.randn(sizes.sentences, sizes.chain_words - 1, sizes.tags, sizes.tags)
+    tree_chart = random_chart(DependencyTreeCRF(tree_scores), 0.01)
+    chain_chart = random_chart(LinearChainCRF(chain_scores), 0.2)
+
+    def loss(kind: Callable[[Tensor], Structure], scores: Tensor, chart: Tensor) -> None:
+        leaf = scores.clone().requires_grad_()
+        torch.autograd.backward(chart_loss(kind(leaf), chart).sum())
+
+    works: dict[str, Callable[[], object]] = {
+        "best trees": DependencyTreeCRF(tree_scores).best,
+        "chart loss of trees": partial(loss, DependencyTreeCRF, tree_scores, tree_chart),
+        "chart loss of chains": partial(loss, LinearChainCRF, chain_scores, chain_chart),
+    }
+
+    def on_threads(count: int, work: Callable[[], object]) -> None:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            work()
+        finally:
+            torch.set_num_threads(before)
+
+    for place in ("alone", "beside a busy process"):
+        busy = [sys.executable, "-c", "while True: pass"]
+        process = None if place == "alone" else subprocess.Popen(busy)
+        try:
+            for name, work in works.items():
+                runs = [partial(on_threads, count, work) for count in (1, several)]
+                times = medians(*runs, seconds=sizes.seconds / 4)
+                note = f"load {os.getloadavg()[0]:.1f}"
+                yield Line(f"threads: {name}, {place}", "1", times[0], str(several), times[1], note)
+        finally:
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+COMPARISONS = (label_scores, chain_loss, structured_share, best_trees, structures_on_threads)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

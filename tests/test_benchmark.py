@@ -31,7 +31,7 @@ def test_a_quick_run_writes_all_ratios(script, tmp_path, capsys):
     assert torch.equal(torch.random.get_rng_state(), generator_state)
     written = json.loads(target.read_text(encoding="utf-8"))
     kinds = {line["what"].split(",")[0].split(":")[0] for line in written["lines"]}
-    assert kinds == {"parser", "chain", "best trees"}
+    assert kinds == {"parser", "chain", "best trees", "threads"}
     for line in written["lines"]:
         assert line["ratio"] == pytest.approx(line["other_seconds"] / line["one_seconds"])
         assert line["one_seconds"] > 0

@@ -63,7 +63,7 @@ class Relabelling:
         if self.is_identity:
             return scores
         place = {name: index for index, name in enumerate(self.old)}
-        source = torch.tensor([place.get(name, -1) for name in self.new], device=scores.device)
+        source = torch.tensor([place.get(name, -1) for name in self.new]).to(scores.device, non_blocking=True)
         for axis in range(scores.dim() - self.label_axes, scores.dim()):
             shape = [1] * scores.dim()
             shape[axis] = len(self.new)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.files import CHARTS, check_links, sha256_of
+from hf_xst.numerics import require
 from hf_xst.records import from_mapping, read_json, save_record
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
@@ -104,13 +105,17 @@ def to_mask(triples: Tensor, valid: Tensor) -> Tensor:
         valid: bool (B, G, C), the candidates that each sentence's structures can contain.
 
     Raises:
-        ValueError: a triple is not valid.
+        ValueError: a triple is not valid; see `require` for a GPU.
     """
-    inside = ((triples >= 0) & (triples < triples.new_tensor(valid.shape))).all(1)
-    faulty = ~inside
-    faulty[inside] = ~valid[tuple(triples[inside].T)]
-    if bool(faulty.any()):
-        sentence, group, candidate = triples[faulty][0].tolist()
+    columns = triples.unbind(1)
+    inside = (triples >= 0).all(1)
+    for column, size in zip(columns, valid.shape, strict=True):
+        inside = inside & (column < size)
+    is_valid = inside & valid[tuple(column.masked_fill(~inside, 0) for column in columns)]
+    if valid.is_cuda:
+        require(is_valid, "a chart has a candidate that no structure of its sentence contains")
+    elif not bool(is_valid.all()):
+        sentence, group, candidate = triples[~is_valid][0].tolist()
         raise ValueError(
             f"the chart of sentence {sentence} of the batch (counted from 0) has candidate {candidate} in "
             f"group {group}, which no structure of the sentence contains; rebuild the charts"

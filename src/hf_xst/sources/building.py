@@ -44,22 +44,21 @@ class ChartMaker:
         sources = SourceDistributions(self.pool.distributions(rows)).softened(self.settings.temperature)
         chart = make_chart(sources, self.settings, self.weights, with_pool=True)
         assert chart.pooled is not None
-        pool_best = sources.with_pooled(chart.pooled).best_candidates()
         groups = sources.sources[0].group_lengths.tolist()
+        source_best = sources.best.tolist()
+        pool_best = sources.with_pooled(chart.pooled).best_candidates().tolist()
+        kept = chart.kept.cpu()  # once, not for each sentence
+        pooled = chart.pooled.cpu() if self.settings.keep_log_probs else [None] * len(rows)
         unsupported = 0
         if self.settings.rule == "pool":
             unsupported = int(unsupported_groups(sources.log_marginals, self.weights).sum())
-        self.counts += ChartCounts(len(rows), sum(groups), int(chart.kept.sum()), unsupported)
+        self.counts += ChartCounts(len(rows), sum(groups), int(kept.sum()), unsupported)
         return [
             {
                 **row,
-                **to_ragged(
-                    chart.kept[index],
-                    groups[index],
-                    chart.pooled[index] if self.settings.keep_log_probs else None,
-                ),
-                "source_best": [candidates[index, : groups[index]].tolist() for candidates in sources.best],
-                "pool_best": pool_best[index, : groups[index]].tolist(),
+                **to_ragged(kept[index], groups[index], pooled[index]),
+                "source_best": [candidates[index][: groups[index]] for candidates in source_best],
+                "pool_best": pool_best[index][: groups[index]],
                 "words_hash": words_hash(row["words"]),
                 "format_version": ROW_VERSION,
             }

@@ -37,7 +37,7 @@ class PooledSource:
     kind: StructureColumns
     relabelling: Relabelling
     embeddings: EmbeddingSource | None = None
-    dropped_mass: float = field(default=0.0, init=False)
+    dropped_mass: float | Tensor = field(default=0.0, init=False)
 
     def distribution(self, rows: Sequence[Row]) -> Structure:
         """Return the distribution over structures that use the labels of the pool only.
@@ -51,7 +51,7 @@ class PooledSource:
         if self.relabelling.is_identity:
             return self.kind.with_label_rules(own)
         if self.relabelling.dropped:
-            self.dropped_mass += float(self._mass_on_dropped(own))
+            self.dropped_mass = self.dropped_mass + self._mass_on_dropped(own)
         scores = self.relabelling.scores(own.scores, -torch.inf)
         return self.kind.with_label_rules(own.with_scores(scores), self.relabelling.new)
 
@@ -149,7 +149,7 @@ class SourcePool:
         mass = {}
         for source in self.sources:
             if source.relabelling.dropped:
-                mass[source.name], source.dropped_mass = source.dropped_mass, 0.0
+                mass[source.name], source.dropped_mass = float(source.dropped_mass), 0.0
         return mass
 
 
