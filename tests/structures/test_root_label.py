@@ -43,11 +43,12 @@ def test_trees_are_the_best_of_those_that_obey_the_rule(name, length):
 
 def test_scores_that_leave_no_choice_are_kept():
     scores = torch.zeros(1, 3, 3, LABELS)
+    scores[:, 0, 1] = 1  # no ties
     without = scores.clone()
     without[..., ROOT] = -torch.inf
     assert DependencyTreeCRF(without, root_label=ROOT).best()[0].tolist() == [[0, 1]]
-    only = torch.full_like(scores, -torch.inf)
-    only[..., ROOT] = 0
+    only = scores.clone()
+    only[..., [label for label in range(LABELS) if label != ROOT]] = -torch.inf
     for trees in (DependencyTreeCRF(only, root_label=ROOT), DependencyTreeCRF(scores[..., :1], root_label=0)):
         assert trees.best()[0].tolist() == [[0, 1]]
     kept = torch.ones_like(scores, dtype=torch.bool)
