@@ -14,7 +14,8 @@ Single root. Trees with fewer root arcs are better, whatever they score; the sco
 equally many. So a node takes the root as its head only if no word is left. Stanojevic and Cohen (2021)
 subtract a large constant from root arcs, which has the same effect but costs digits.
 
-The search is compiled if numba is installed (the extra `fast`); without it the same code runs in NumPy.
+The search is compiled if numba is installed (the extra `fast`), which takes some seconds once: numba keeps
+the result. Without numba the same code runs in NumPy.
 """
 
 from __future__ import annotations
