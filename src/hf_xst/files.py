@@ -144,7 +144,8 @@ def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
         paths: The files to be read from it.
     """
     root = Path(folder).resolve()
-    roots = [root, root.parents[1] / "blobs"] if root.parent.name == "snapshots" else [root]
+    snapshots = [each for each in (root, *root.parents) if each.parent.name == "snapshots"]
+    roots = [root, *(each.parents[1] / "blobs" for each in snapshots)]
     for path in paths:
         target = path.resolve()
         if not any(target.is_relative_to(each) for each in roots):

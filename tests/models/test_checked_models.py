@@ -261,11 +261,12 @@ def test_links_out_of_a_model_are_rejected(saved: Path, tmp_path: Path, file: st
         AutoModel.from_pretrained(folder)
 
 
-def test_links_to_blobs_of_the_cache_are_followed(saved: Path, tmp_path: Path) -> None:
-    folder = copy_of(saved, "vectors", tmp_path / "snapshots")
+@pytest.mark.parametrize("parent", ["snapshots", "snapshots/a1b2"])  # the tagger of a parser
+def test_links_to_blobs_of_the_cache_are_followed(saved: Path, tmp_path: Path, parent: str) -> None:
+    folder = copy_of(saved, "vectors", tmp_path / parent)
     (tmp_path / "blobs").mkdir()
     (folder / "config.json").rename(tmp_path / "blobs" / "0")
-    (folder / "config.json").symlink_to("../../blobs/0")
+    (folder / "config.json").symlink_to(tmp_path / "blobs" / "0")
     AutoModel.from_pretrained(folder)
 
 
