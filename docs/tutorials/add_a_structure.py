@@ -9,7 +9,6 @@ two neighbours. Here is the smallest such thing, a free choice for each word.
 # ruff: noqa: D102 - `Structure` documents its methods
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -19,7 +18,6 @@ from torch import Tensor
 from hf_xst.charts import chart_loss, chart_quality, pooled_chart, union_chart
 from hf_xst.numerics import wide_logsumexp
 from hf_xst.structures import Structure
-from hf_xst.structures.voting import vote
 
 
 class FreeChoices(Structure[Tensor]):
@@ -42,8 +40,8 @@ class FreeChoices(Structure[Tensor]):
     def valid_parts(self) -> Tensor:
         return self._inside[..., None].expand_as(self.scores)
 
-    # The sum over all structures, and the best one. Marginals, counts, samples, entropy, k best and what is
-    # left inside a chart all follow from these two. Sums are masked: scores in padding may be anything.
+    # The sum over all structures, and the best one. Marginals, counts, samples, entropy, k best, votes and
+    # what is left inside a chart follow from these two. Sums are masked: scores in padding may be anything.
     def _log_partition(self) -> Tensor:
         return wide_logsumexp(self.scores, self._inside).masked_fill(~self._inside, 0).sum(1)
 
@@ -71,13 +69,6 @@ class FreeChoices(Structure[Tensor]):
 
     def contains(self, best: Tensor) -> Tensor:
         return (((best >= 0) & (best < self.scores.shape[2])) | ~self._inside).all(1)
-
-    # The baseline: several sources vote.
-    @classmethod
-    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
-        votes = torch.stack(list(best))
-        count = int(votes.max().clamp(min=0)) + 1
-        return vote(cls(torch.zeros(*votes.shape[1:], count), lengths), list(best))
 
 
 def main() -> float:

@@ -50,6 +50,11 @@ def logsumexp(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     return total if keepdim else total.squeeze(dim)
 
 
+def maximum(x: Tensor, dim: int) -> Tensor:
+    """Return the maximum along an axis; its gradient marks the first of several."""
+    return x.max(dim).values
+
+
 def log_normalise(x: Tensor, dim: int) -> Tensor:
     """Shift x so that exp(x) sums to 1 along an axis; entries stay -inf where all are."""
     return x - zero_if_infinite(logsumexp(x, dim, keepdim=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor
 from hf_xst.numerics import wide_logsumexp
 from hf_xst.structures import Structure
 from hf_xst.structures.base import checked_below_infinity
-from hf_xst.structures.voting import vote
 
 
 class IndependentGroups(Structure[Tensor]):
@@ -60,12 +58,6 @@ class IndependentGroups(Structure[Tensor]):
 
     def contains(self, best: Tensor) -> Tensor:
         return (((best >= 0) & (best < self.scores.shape[2])) | ~self._inside()).all(1)
-
-    @classmethod
-    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
-        stacked = torch.stack(list(best))
-        count = int(stacked.max().clamp(min=0)) + 1
-        return vote(cls(torch.zeros(*stacked.shape[1:], count), lengths), list(best))
 
     def _inside(self) -> Tensor:
         return torch.arange(self.scores.shape[1]) < self.lengths.unsqueeze(1)

@@ -134,3 +134,10 @@ def rows(best: Any, index: Any) -> Any:
 def assert_same_best(one: Any, other: Any) -> None:
     for a, b in zip(tensors(one), tensors(other), strict=True):
         assert_close(a, b, rtol=0, atol=0)
+
+
+def tree_votes(heads: Tensor, labels: Tensor, lengths: Tensor | None = None, **options: Any) -> Any:
+    """Return the majority of (S, B, N) heads and labels of S sources."""
+    words, count = heads.shape[2], max(0, int(labels.max()), options.get("root_label") or 0) + 1
+    space = DependencyTreeCRF(torch.zeros(heads.shape[1], words + 1, words + 1, count), lengths, **options)
+    return space.majority(list(zip(heads, labels, strict=True)))

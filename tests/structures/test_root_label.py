@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from helpers.structure_spaces import TREE_SPACES, listed
+from helpers.structure_spaces import TREE_SPACES, listed, tree_votes
 from hf_xst.structures import DependencyTreeCRF
 
 LABELS, ROOT = 3, 1
@@ -61,10 +61,8 @@ def test_votes_for_the_root_symbol_count_for_its_label(name):
     options = TREE_SPACES[name].make.keywords
     heads = torch.tensor([[[0, 1, 1]], [[0, 1, 1]], [[2, 0, 2]]])
     labels = torch.tensor([[[2, 0, 0]], [[0, ROOT, 2]], [[0, ROOT, 2]]])
-    winner = DependencyTreeCRF.majority(heads, labels, **options, root_label=ROOT)
+    winner = tree_votes(heads, labels, **options, root_label=ROOT)
     assert obeys(*winner)
     assert winner[0].tolist() == [[0, 1, 1]]
-    alone = DependencyTreeCRF.majority(
-        torch.zeros(2, 1, 1, dtype=torch.long), torch.tensor([[[0]], [[2]]]), root_label=ROOT
-    )
+    alone = tree_votes(torch.zeros(2, 1, 1, dtype=torch.long), torch.tensor([[[0]], [[2]]]), root_label=ROOT)
     assert [part.tolist() for part in alone] == [[[0]], [[ROOT]]]

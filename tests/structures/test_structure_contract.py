@@ -230,5 +230,5 @@ def test_label_axes_grow_with_the_labels(space: Space) -> None:
 def test_the_majority_wins(space: Space) -> None:
     structure = space.random([3, 4, 1], seed=15)
     agreed, other = structure.best(), rows(structure.topk(2), 1)
-    result = type(structure).majority_of([other, agreed, agreed], structure.lengths, **structure.options)
+    result = structure.majority([other, agreed, agreed])
     assert_close(structure.candidates(result), structure.candidates(agreed))

@@ -113,10 +113,8 @@ def combine(
 
     def run(batch: list[Row]) -> list[Columns]:
         distributions = SourceDistributions(sources.distributions(batch)).softened(temperature)
-        first = distributions.sources[0]
         if rule == "majority":
-            votes = [each.best() for each in distributions.sources]
-            best = first.majority_of(votes, first.lengths, **first.options)
+            best = distributions.sources[0].majority([each.best() for each in distributions.sources])
         else:
             best = distributions.with_pooled(distributions.pooled(rule, weights, floor)).best()
         lengths = torch.tensor([len(row["words"]) for row in batch])

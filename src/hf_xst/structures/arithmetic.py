@@ -6,9 +6,6 @@ logarithms unless some product underflows; `least` detects that.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 from typing_extensions import override
@@ -16,57 +13,56 @@ from typing_extensions import override
 from hf_xst.numerics import NEGATIVE_INFINITY, zero_if_infinite
 
 
-class Arithmetic(ABC):
-    """Operations on tensors of non-negative numbers in one representation."""
+class Arithmetic:
+    """Operations on tensors of non-negative numbers that represent themselves."""
 
-    zero: ClassVar[float]
-    one: ClassVar[float]
+    zero, one = 0.0, 1.0
 
-    @abstractmethod
     def from_logs(self, logs: Tensor) -> Tensor:
         """Return a new tensor that represents the numbers with these logarithms."""
+        return logs.exp()
 
-    @abstractmethod
     def log(self, x: Tensor) -> Tensor:
         """Return the logarithms."""
+        return x.log()
 
-    @abstractmethod
     def plain(self, x: Tensor) -> Tensor:
         """Return the numbers themselves."""
+        return x
 
-    @abstractmethod
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """Add."""
+        return x + y
 
-    @abstractmethod
     def multiply(self, x: Tensor, y: Tensor) -> Tensor:
         """Multiply."""
+        return x * y
 
-    @abstractmethod
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
         """Divide; 0 / 0 is 0."""
+        return x / y.masked_fill(y == 0, 1)
 
-    @abstractmethod
     def sum(self, x: Tensor, dim: int) -> Tensor:
         """Sum along an axis."""
+        return x.sum(dim)
 
-    @abstractmethod
     def add_outer(self, x: Tensor, rows: Tensor, columns: Tensor) -> None:
         """Add the outer product of rows (B, H) and columns (B, D) to x (B, H, D), in place."""
+        x.addcmul_(rows.unsqueeze(2), columns.unsqueeze(1))
 
-    @abstractmethod
     def weigh(self, x: Tensor, weights: Tensor) -> Tensor:
         """Return sum_h x[b, d, h] * weights[b, h] for x (B, D, H) and weights (B, H): (B, D)."""
+        return (x @ weights.unsqueeze(2)).squeeze(2)
 
-    @abstractmethod
     def least(self, x: Tensor) -> Tensor:
         """Return (B,) the least positive number of each sentence of x (B, ...), at most 1.
 
         If the product of the least numbers of x and y does not underflow, no product of their entries does.
         """
+        return x.masked_fill(x == 0, 1).flatten(1).amin(1).clamp(max=1)
 
 
-class Logarithms(Arithmetic):
+class _Logarithms(Arithmetic):
     """Numbers represented by their logarithms, which do not underflow at any scale."""
 
     zero, one = NEGATIVE_INFINITY, 0.0
@@ -112,50 +108,4 @@ class Logarithms(Arithmetic):
         return x.new_ones(x.shape[:1])
 
 
-class PlainNumbers(Arithmetic):
-    """Numbers represented by themselves."""
-
-    zero, one = 0.0, 1.0
-
-    @override
-    def from_logs(self, logs: Tensor) -> Tensor:
-        return logs.exp()
-
-    @override
-    def log(self, x: Tensor) -> Tensor:
-        return x.log()
-
-    @override
-    def plain(self, x: Tensor) -> Tensor:
-        return x
-
-    @override
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        return x + y
-
-    @override
-    def multiply(self, x: Tensor, y: Tensor) -> Tensor:
-        return x * y
-
-    @override
-    def divide(self, x: Tensor, y: Tensor) -> Tensor:
-        return x / y.masked_fill(y == 0, 1)
-
-    @override
-    def sum(self, x: Tensor, dim: int) -> Tensor:
-        return x.sum(dim)
-
-    @override
-    def add_outer(self, x: Tensor, rows: Tensor, columns: Tensor) -> None:
-        x.addcmul_(rows.unsqueeze(2), columns.unsqueeze(1))
-
-    @override
-    def weigh(self, x: Tensor, weights: Tensor) -> Tensor:
-        return (x @ weights.unsqueeze(2)).squeeze(2)
-
-    @override
-    def least(self, x: Tensor) -> Tensor:
-        return x.masked_fill(x == 0, 1).flatten(1).amin(1).clamp(max=1)
-
-
-LOGARITHMS, PLAIN_NUMBERS = Logarithms(), PlainNumbers()
+PLAIN_NUMBERS, LOGARITHMS = Arithmetic(), _Logarithms()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Self
 
 import torch
@@ -21,6 +21,7 @@ from typing_extensions import TypeVar
 
 from hf_xst.numerics import NEGATIVE_INFINITY, on_one_thread, require, working_dtype
 from hf_xst.structures.search import k_best, sample_by_group
+from hf_xst.structures.voting import count_votes
 
 Best = TypeVar("Best", default=Any)
 """Type of `best()`: one integer tensor (B, N) or a tuple of them, -1 in padding."""
@@ -108,17 +109,7 @@ class Structure(ABC, Generic[Best]):
     def contains(self, best: Best) -> Tensor:
         """Return (bool, (B,)) whether each structure belongs to its space, whatever its score."""
 
-    @classmethod
-    @abstractmethod
-    def majority_of(cls, best: Sequence[Best], lengths: Tensor | None = None, **options: Any) -> Best:
-        """Return the majority vote of several sources' `best()`; `options` as in the property `options`."""
-
     # -- derived --------------------------------------------------------------------------------------
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The keyword options of this object's space."""
-        return {}
 
     @property
     def valid(self) -> Tensor:
@@ -257,6 +248,30 @@ class Structure(ABC, Generic[Best]):
         check_at_least_one(k)
         self._possible_parts()  # regions of sentences are searched below, where numbers of sentences differ
         return self.best_from_candidates(k_best(self._wide(), k))
+
+    def majority(self, ballots: Sequence[Best]) -> Best:
+        """Return the structure of this space with the most votes, counted per candidate, whatever the scores.
+
+        If several structures have the most votes, the first source whose structure is among them wins;
+        without such a source, candidates of earlier sources are preferred.
+
+        Args:
+            ballots: structures of several sources in the form of `best()`; -1 is an abstention.
+        """
+        candidates = torch.stack([self.candidates(ballot) for ballot in ballots])  # (S, B, G)
+        votes, preferences = count_votes(candidates, self.valid)
+        # Integers, which float64 adds exactly: all preferences of a structure together weigh less than one.
+        one_vote = candidates.shape[0] * candidates.shape[2] + 1
+        possible = self.with_scores(torch.zeros_like(self.scores)).decodable().scores > NEGATIVE_INFINITY
+        # score(y) = sum_g votes[g, y_g], and one_vote * that + sum_g preferences[g, y_g]
+        poll = self.with_scores(self.part_view(votes)).restricted_to(possible)
+        weighed = self.with_scores(self.part_view(votes * one_vote + preferences)).restricted_to(possible)
+        winner = weighed.best_candidates()
+        most = poll.score_of(winner)
+        for ballot, chosen in reversed(list(zip(ballots, candidates, strict=True))):
+            wins = self.contains(ballot) & (poll.score_of(chosen) == most)
+            winner = torch.where(wins.unsqueeze(1), chosen, winner)
+        return self.best_from_candidates(winner)
 
     def _wide_log_partition(self) -> Tensor:
         """Return (B,) log Z in the working precision, with gradient 0 where it is -inf."""

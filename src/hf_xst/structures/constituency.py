@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, reduce
-from typing import Any, ClassVar
+from collections.abc import Callable
+from functools import cache
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, maximum, working_dtype
 from hf_xst.structures.base import Structure, check_below, checked_below_infinity
-from hf_xst.structures.voting import vote
 
 
 class ConstituencyTreeCRF(Structure[Tensor]):
@@ -35,9 +34,6 @@ class ConstituencyTreeCRF(Structure[Tensor]):
     """
 
     LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
-
-    def __init__(self, scores: Tensor, lengths: Tensor | None = None) -> None:
-        super().__init__(scores, lengths)
 
     @staticmethod
     def _positions(scores: Tensor) -> int:
@@ -98,7 +94,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         potentials, _ = self._potentials()
         with torch.inference_mode(False), torch.enable_grad():
             leaf = potentials.clone().detach().requires_grad_()
-            total = checked_below_infinity(_tree_sum(leaf, self.lengths, _Best))
+            total = checked_below_infinity(_tree_sum(leaf, self.lengths, maximum))
             (chosen,) = torch.autograd.grad(total.sum(), leaf)
         chosen = chosen * self._inside().unsqueeze(3)
         labels = (chosen * torch.arange(1, self.scores.shape[3], device=chosen.device)).sum(3).long()
@@ -107,7 +103,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
 
     def _log_partition(self) -> Tensor:
         potentials, base = self._potentials()
-        return _tree_sum(potentials, self.lengths, _LogSum) + base
+        return _tree_sum(potentials, self.lengths, logsumexp) + base
 
     def marginals_and_total(self) -> tuple[Tensor, Tensor]:
         """Return the marginals and (B,) log Z; see `Structure`."""
@@ -147,13 +143,6 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         whole = (words[:, None] == 0) & (words == self.lengths[:, None, None] - 1)
         return whole | (words[:, None] == words)
 
-    @classmethod
-    def majority_of(cls, best: Sequence[Tensor], lengths: Tensor | None = None, **options: bool) -> Tensor:
-        """Return the tree with the most votes for the labels of its spans, (B, N, N)."""
-        sources = list(best)
-        labels = max(2, *(int(source.max()) + 1 for source in sources))
-        return vote(cls(torch.zeros(*sources[0].shape, labels, device=sources[0].device), lengths), sources)
-
 
 @cache
 def _spans(words: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -170,63 +159,26 @@ def _crossings(words: int, device: torch.device) -> Tensor:
     return (starts_within | starts_within.T).double()
 
 
-def _tree_sum(potentials: Tensor, lengths: Tensor, semiring: Any) -> Tensor:
-    """Return (B,) the sum of torch-struct over all trees.
+def _tree_sum(potentials: Tensor, lengths: Tensor, reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """Return (B,) the sum of torch-struct over all trees, where `reduce` adds; exact at minus infinity."""
+    from torch_struct import LogSemiring, TreeCRF  # its import takes a second
 
-    It sets `requires_grad` on its input, so that a plain tensor is copied.
-    """
-    from torch_struct import TreeCRF  # its import takes a second
+    class Semiring(LogSemiring):  # type: ignore[misc, unused-ignore]
+        zero = NEGATIVE_INFINITY
 
+        @staticmethod
+        def zero_(x: Tensor) -> Tensor:
+            return x.fill_(NEGATIVE_INFINITY)
+
+        @staticmethod
+        def sum(x: Tensor, dim: int = -1) -> Tensor:
+            return reduce(x, dim)
+
+        @classmethod
+        def dot(cls, *factors: Tensor) -> Tensor:
+            return reduce(cls.times(*factors), -1)
+
+    # It sets `requires_grad` on its input.
     leaf = potentials if potentials.requires_grad else potentials.clone()
-    total: Tensor = TreeCRF.struct(semiring).sum(leaf, lengths)
+    total: Tensor = TreeCRF.struct(Semiring).sum(leaf, lengths)
     return total
-
-
-class _LogSum:
-    """Log space, exact at minus infinity."""
-
-    zero = NEGATIVE_INFINITY
-
-    @staticmethod
-    def size() -> int:
-        """Return the number of values for each entry."""
-        return 1
-
-    @staticmethod
-    def convert(x: Tensor) -> Tensor:
-        """Add the axis of the values."""
-        return x.unsqueeze(0)
-
-    @staticmethod
-    def unconvert(x: Tensor) -> Tensor:
-        """Remove the axis of the values."""
-        return x.squeeze(0)
-
-    @staticmethod
-    def zero_(x: Tensor) -> Tensor:
-        """Fill with the zero of the semiring."""
-        return x.fill_(NEGATIVE_INFINITY)
-
-    @staticmethod
-    def sum(x: Tensor, dim: int = -1) -> Tensor:
-        """Return log sum exp."""
-        return logsumexp(x, dim)
-
-    @staticmethod
-    def times(*factors: Tensor) -> Tensor:
-        """Return the sum of the logarithms."""
-        return reduce(torch.add, factors)
-
-    @classmethod
-    def dot(cls, *factors: Tensor) -> Tensor:
-        """Return the sum over the last axis of the products."""
-        return cls.sum(cls.times(*factors))
-
-
-class _Best(_LogSum):
-    """The best instead of the sum; the gradient marks the first of several."""
-
-    @staticmethod
-    def sum(x: Tensor, dim: int = -1) -> Tensor:
-        """Return the maximum."""
-        return x.max(dim).values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from hf_xst.structures.elimination import tree_log_partition
 from hf_xst.structures.projective import best_projective_heads, projective_log_partition
 from hf_xst.structures.search import draw
 from hf_xst.structures.spanning import best_heads
-from hf_xst.structures.voting import is_tree, vote
+from hf_xst.structures.voting import is_tree
 
 Tree = tuple[Tensor, Tensor]
 """Head and label of every word, (B, N) each; head 0 is the root symbol, -1 is padding."""
@@ -60,12 +60,6 @@ class DependencyTreeCRF(Structure[Tree]):
         if scores.ndim != 4 or scores.shape[1] != scores.shape[2] or scores.shape[3] < 1:
             raise ValueError(f"scores must have shape (B, N+1, N+1, L), got {tuple(scores.shape)}")
         return scores.shape[1] - 1
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The keyword options of this object's space."""
-        names = ("single_root", "projective", "root_label")
-        return {name: getattr(self, name) for name in names}
 
     def with_root_label(self, root_label: int | None) -> Self:
         """Return the same distribution with another rule for labels; see the class."""
@@ -161,48 +155,14 @@ class DependencyTreeCRF(Structure[Tree]):
         labels = _at_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
         return heads, labels.masked_fill(heads < 0, -1)
 
-    @classmethod
-    def majority(
-        cls,
-        heads: Tensor,
-        labels: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        single_root: bool = True,
-        projective: bool = False,
-        root_label: int | None = None,
-    ) -> Tree:
-        """Return the tree with the most votes, counted per labelled arc.
-
-        If votes tie, the first source whose tree is among the winners wins, else arcs of earlier sources do.
-
-        Args:
-            heads: (S, B, N) of S sources, each in the form of `best()`; -1 is an abstention.
-            labels: (S, B, N), likewise.
-            lengths: (B,) words of each sentence; defaults to N.
-            single_root: whether exactly one word is attached to the root symbol.
-            projective: whether crossing arcs are excluded.
-            root_label: see the class; all votes for the root symbol count for this label.
-
-        Raises:
-            ValueError: the shapes differ or are not (S, B, N) with at least one source.
-        """
-        if heads.ndim != 3 or heads.shape != labels.shape or not len(heads):
-            shapes = f"{tuple(heads.shape)} and {tuple(labels.shape)}"
-            raise ValueError(f"heads and labels must both have shape (S, B, N), S at least 1, got {shapes}")
-        _, batch, words = heads.shape
-        if root_label is not None:
-            labels = labels.masked_fill((heads == 0) & (labels >= 0), root_label)
-        label_count = max(int(labels.max()) if labels.numel() else 0, root_label or 0) + 1
-        blank = torch.zeros(batch, words + 1, words + 1, label_count, device=heads.device)
-        space = cls(blank, lengths, single_root=single_root, projective=projective, root_label=root_label)
-        return vote(space, list(zip(heads, labels, strict=True)))
-
-    @classmethod
-    def majority_of(cls, best: Sequence[Tree], lengths: Tensor | None = None, **options: Any) -> Tree:
-        """Return the majority vote of several sources' trees; see `majority`."""
-        heads = torch.stack([heads for heads, _ in best])
-        return cls.majority(heads, torch.stack([labels for _, labels in best]), lengths, **options)
+    def majority(self, ballots: Sequence[Tree]) -> Tree:
+        """Return the tree with the most votes for its arcs; those from the root symbol have `root_label`."""
+        label = self.root_label
+        if label is not None:
+            ballots = [
+                (heads, labels.masked_fill((heads == 0) & (labels >= 0), label)) for heads, labels in ballots
+            ]
+        return super().majority(ballots)
 
     def _log_partition(self) -> Tensor:
         arcs = self._log_arcs()

@@ -21,13 +21,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, maximum
 
 Reduction = Callable[[Tensor, int], Tensor]
-
-
-def _maximum(x: Tensor, dim: int) -> Tensor:
-    return x.max(dim).values
 
 
 class _Table:
@@ -101,7 +97,7 @@ def best_projective_heads(arcs: Tensor, lengths: Tensor, single_root: bool) -> T
     """Return (B, N) heads of the best projective tree, -1 without any tree; arguments as above."""
     with torch.inference_mode(False), torch.enable_grad():
         leaf = arcs.clone().detach().requires_grad_()
-        best = _total(leaf, lengths.clone(), single_root, _maximum)
+        best = _total(leaf, lengths.clone(), single_root, maximum)
         (chosen,) = torch.autograd.grad(best.sum(), leaf)
     impossible = (best == NEGATIVE_INFINITY).unsqueeze(1)
     return chosen[:, :, 1:].argmax(1).masked_fill(impossible, -1)

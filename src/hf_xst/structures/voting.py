@@ -1,44 +1,18 @@
-"""Majority vote within a space of structures, and the check whether heads form a tree."""
+"""Count votes for candidates, and check whether heads form a tree."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY
-from hf_xst.structures.base import Best, Structure
 
-
-def vote(space: Structure[Best], sources: Sequence[Best]) -> Best:
-    """Return, for each sentence, the structure whose candidates have the most votes in total.
-
-    If several structures have the most votes, the first source whose structure is among them wins; without
-    such a source, candidates of earlier sources are preferred. The result is deterministic.
+def count_votes(ballots: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+    """Return each candidate's votes, (B, G, C), and its preference, S - s if source s voted first for it.
 
     Args:
-        space: a distribution over the space; its scores only matter where they are -inf (impossible).
-        sources: structures in the form of `best()`; -1 and impossible candidates are abstentions.
+        ballots: (S, B, G) candidates, -1 for an abstention.
+        valid: bool (B, G, C).
     """
-    ballots = torch.stack([space.candidates(source) for source in sources])  # (S, B, G)
-    votes, preferences = _count(ballots, space.valid)
-    # Integers, which float64 adds exactly: all preferences of a structure together weigh less than one vote.
-    one_vote = ballots.shape[0] * ballots.shape[2] + 1
-    possible = space.decodable().scores > NEGATIVE_INFINITY
-    # score(y) = sum_g votes[g, y_g], and one_vote * that + sum_g preferences[g, y_g]
-    poll = space.with_scores(space.part_view(votes)).restricted_to(possible)
-    weighed = space.with_scores(space.part_view(votes * one_vote + preferences)).restricted_to(possible)
-    winner = weighed.best_candidates()
-    most = poll.score_of(winner)
-    for source, ballot in reversed(list(zip(sources, ballots, strict=True))):
-        wins = space.contains(source) & (poll.score_of(ballot) == most)
-        winner = torch.where(wins.unsqueeze(1), ballot, winner)
-    return space.best_from_candidates(winner)
-
-
-def _count(ballots: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-    """Return each candidate's votes, (B, G, C), and its preference, S - s if source s voted first for it."""
     sources = len(ballots)
     abstention = valid.shape[2]  # an extra candidate collects the abstentions
     votes = torch.zeros(*valid.shape[:2], abstention + 1, dtype=torch.float64, device=valid.device)
