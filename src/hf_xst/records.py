@@ -39,6 +39,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def check_format(content: Mapping[str, Any], newest: int, where: str) -> int:
+    """Return the format version of a record; raise ValueError if it is missing or too new to be read."""
+    version = content.get("format_version")
+    if type(version) is not int:
+        raise ValueError(f"{where}: missing field format_version")
+    if version > newest:
+        raise ValueError(
+            f"{where} has format {version}; this package reads formats up to {newest}; update it"
+        )
+    return version
+
+
 def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:
     """Make a record from a mapping.
 

@@ -7,11 +7,10 @@ from datasets import Dataset
 from transformers import pipeline
 
 from helpers.small_models import UPOS, gold, model_of, vectors
-from hf_xst.commands import sentences
 from hf_xst.commands.sentences import annotate, gold_rows, has_split, labelled_rows, needs_structure, split_of
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import content_hash, sentences_to_dataset
-from hf_xst.inference.annotation import Annotator
+from hf_xst.inference.annotation import Annotator, load_tagger
 from hf_xst.sources.loading import SourceSpec, load_model, weights_digest
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_tags, warn_of_unknown_words
@@ -130,7 +129,7 @@ def test_predicted_tags_replace_those_of_the_input(tmp_path):
 def test_a_parser_is_not_accepted_as_a_tagger(tmp_path):
     model_of("parser").save_pretrained(tmp_path / "parser")
     with pytest.raises(ValueError, match="predicts head and deprel; expected a tagger of UPOS tags"):
-        sentences.load_tagger(str(tmp_path / "parser"))
+        load_tagger(str(tmp_path / "parser"))
 
 
 def test_digests_of_content_and_weights_differ():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hf_xst.data import VectorError, WordTable, read_conllu, read_vectors
 from hf_xst.data.vectors import VectorStream, example_file_name, space_of
+from hf_xst.data.words import FIRST_WORD
 
 SPACED = ["pera", "12\u00a0000", "\u00a0", "học sinh", "\u3000", "«\u202foui", "12 000", " ", ""]
 
@@ -230,7 +231,7 @@ def test_field_case_p11_space_like_words(shared):
     table = WordTable(vectors.words)
     path = shared("fieldcases", "files", "p03_form_with_spaces.conllu")
     assert "học sinh" in {word for sentence in read_conllu(path) for word in sentence.words}
-    row = table.lookup("học sinh") - table.first_word
+    row = table.lookup("học sinh") - FIRST_WORD
     np.testing.assert_allclose(vectors.matrix[row], [-0.1, -0.2, -0.3])
 
 

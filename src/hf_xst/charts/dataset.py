@@ -22,7 +22,7 @@ from torch import Tensor
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.files import CHARTS, check_links, sha256_of
 from hf_xst.numerics import require
-from hf_xst.records import from_mapping, read_json, save_record
+from hf_xst.records import check_format, from_mapping, read_json, save_record
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 2
@@ -292,13 +292,7 @@ class ChartInfo:
     @classmethod
     def from_json(cls, content: dict[str, Any], where: str) -> ChartInfo:
         """Read a record of any format version; see `load`."""
-        version = content.get("format_version")
-        if type(version) is not int:
-            raise ValueError(f"{where}: missing field format_version")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"{where} has format {version}; this package reads formats up to {FORMAT_VERSION}; update it"
-            )
+        version = check_format(content, FORMAT_VERSION, where)
         return from_mapping(cls, _upgraded(content) if version == 1 else content, where)
 
 

@@ -72,12 +72,12 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     Raises:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.
     """
-    check_output(options, MODEL)
+    check_output(options, MODEL, f"{TAGGER_FOLDER}/{MODEL}", prefix=PREFIX)
     folder = RunFolder(options.output, options, prefix=PREFIX)
     report = folder.path / "report.md"
     protect_inputs(options, report, folder.run / TEXT)
     protect_files(report, remedy="choose another --output")
-    _check_options(options, folder)
+    _check_options(options)
     gold = {task: gold_for(task, options) for task, (sources, _) in _sources(options).items() if sources}
     text, counts = _normalise_text(options, folder)
     _check_sources(options, counts.has_tags)
@@ -105,15 +105,12 @@ def _sources(options: AdaptArguments) -> dict[Task, tuple[list[str], str | None]
     }
 
 
-def _check_options(options: AdaptArguments, folder: RunFolder) -> None:
-    """Reject options that would fail after hours of training, or do not fit those of an earlier run."""
+def _check_options(options: AdaptArguments) -> None:
+    """Reject options that do not fit each other."""
     if not options.taggers and not options.parsers:
         raise ValueError("no sources: give --taggers, --parsers, or both")
     if options.parsers and options.column not in (None, UPOS):
         raise ValueError(f"--column {options.column} is for --taggers alone: parsers read UPOS tags")
-    has_model = (folder.path / MODEL).exists() or (folder.path / TAGGER_FOLDER).exists()
-    if has_model and not (folder.run / BEGUN).exists():
-        raise ValueError(f"--output {folder.path} already holds a model; choose another folder")
 
 
 def _check_sources(options: AdaptArguments, has_tags: bool) -> None:

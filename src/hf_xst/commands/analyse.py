@@ -54,9 +54,6 @@ class AnalyseArguments(OutputArguments, SourceArguments, SentenceArguments, Vect
 def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     """Measure, print tables, and write OUTPUT/analysis.json.
 
-    Args:
-        arguments: the data class, or its fields as keyword arguments.
-
     Returns:
         The measures of `describe`, with the report of the sentence preparation as `data`.
 

@@ -40,9 +40,6 @@ class CardArguments:
 def card(arguments: CardArguments) -> None:
     """Write FOLDER/README.md and its pictures, and record the options for later cards of the folder.
 
-    Args:
-        arguments: see the class.
-
     Raises:
         ValueError: the folder contains neither a model nor charts, a language code is invalid, the example
             cannot be annotated, or the existing card is broken.

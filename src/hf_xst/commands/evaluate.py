@@ -14,13 +14,13 @@ from hf_xst.commands.sentences import (
     gold_rows,
     needs_structure,
     other_labels,
+    prepare_gold,
     read_word_vectors,
     report_crossing,
     require_sentences,
     split_of,
 )
 from hf_xst.console import say
-from hf_xst.data import prepare
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.preparation import read_predictions
 from hf_xst.data.treebank_facts import treebank_facts
@@ -37,9 +37,6 @@ _NUMBER = "hf_xst_number"
 @takes_options(EvaluateArguments)
 def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     """Score and write OUTPUT/run/scores.json; the output may be the folder of the model.
-
-    Args:
-        options: the data class, or its fields as keyword arguments.
 
     Returns:
         The scores.
@@ -72,13 +69,8 @@ def _compare_file(options: EvaluateArguments) -> Compared:
     assert options.treebank is not None
     wanted = tuple(options.columns)
     whole = split_of(options.treebank, options.split, options.data)
-    prepared, report = prepare(
-        whole.add_column(_NUMBER, list(range(len(whole)))),
-        gold=needs_structure(wanted),
-        labels=other_labels(wanted),
-        faulty=options.faulty,
-        keep=[_NUMBER],
-    )
+    numbered = whole.add_column(_NUMBER, list(range(len(whole))))
+    prepared, report = prepare_gold(numbered, wanted, faulty=options.faulty, keep=[_NUMBER])
     gold, note = require_sentences(prepared, f"{options.treebank} {options.split}: {report}")
     say(note)
     rows = read_predictions(

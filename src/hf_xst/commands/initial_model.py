@@ -58,7 +58,7 @@ def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSp
         specs = {spec.name: spec for spec in SourceSpec.parse_all(texts)}
         return [specs[name] for name in names]
     sources = {source.name: source for source in info.sources}
-    split_revision = []
+    found = []
     for name in names:
         place = sources[name].id
         if place is None:
@@ -66,8 +66,8 @@ def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSp
                 f"the charts {charts} were made from a source called {name}, whose place is not recorded: "
                 "give --init-from"
             )
-        split_revision.append(SourceSpec(name, place, sources[name].revision))
-    return split_revision
+        found.append(SourceSpec(name, place, sources[name].revision))
+    return found
 
 
 def initial_model(
@@ -93,10 +93,10 @@ def initial_model(
     """
     if options.init_from == SCRATCH:
         model = _from_scratch(options, charts, info, vectors)
-    elif given_options := _given(options):
+    elif flags := given_flags(options):
         raise ValueError(
             f"--init-from {options.init_from} has its own encoder and configuration: leave out "
-            f"{', '.join(given_options)}"
+            f"{', '.join(flags)}"
         )
     elif options.init_from == AVERAGE:
         model = _average(options, info, vectors)
@@ -115,7 +115,7 @@ def initial_model(
     return model
 
 
-def _given(options: NewModelArguments) -> list[str]:
+def given_flags(options: NewModelArguments) -> list[str]:
     """Return the flags that describe a new model and were given."""
     names = ("encoder", "encoder_layers", "model")
     return [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
@@ -149,8 +149,8 @@ def _from_scratch(
         raise ValueError("--init-from scratch has no initial parameters to be pulled to: leave --l2 out")
     if options.like is None:
         return model_from_scratch(info, charts, options, vectors)
-    if given := _given(options):
-        raise ValueError(f"--like MODEL has its own encoder and configuration: leave out {', '.join(given)}")
+    if flags := given_flags(options):
+        raise ValueError(f"--like MODEL has its own encoder and configuration: leave out {', '.join(flags)}")
     like = load_model(options.like, vectors=vectors)
     model = type(like)(copy.deepcopy(like.config))
     model.encoder.words = like.encoder.words  # pretrained words are kept

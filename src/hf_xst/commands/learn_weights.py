@@ -52,9 +52,6 @@ class LearnWeightsArguments(OutputArguments, SourceArguments, SentenceArguments,
 def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     """Learn weights, and write them by source name to OUTPUT/weights.yaml.
 
-    Args:
-        options: the data class, or its fields as keyword arguments.
-
     Returns:
         The content of OUTPUT/run/results.json: `weights` by source; `nll`, nats per word of gold under the
         pool, for `uniform` and `learned` weights and, by source, `alone`; `sentences`, `sent_ids`, `words`,

@@ -92,9 +92,6 @@ class _Input:
 def predict(arguments: PredictArguments) -> None:
     """Write the sentences of the input with the columns that the model predicts, otherwise unchanged.
 
-    Args:
-        arguments: the data class, or its fields as keyword arguments.
-
     Raises:
         ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
             long and `too_long` is "error", or the output belongs to another interrupted run.

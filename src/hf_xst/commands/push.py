@@ -47,9 +47,6 @@ class PushArguments:
 def push(arguments: PushArguments) -> CommitInfo | None:
     """Check a folder and push it to the Hub.
 
-    Args:
-        arguments: see the class.
-
     Returns:
         The commit; None after a dry run.
 

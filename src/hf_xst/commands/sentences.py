@@ -24,9 +24,9 @@ from hf_xst.data import (
 )
 from hf_xst.data.folders import canonical_split
 from hf_xst.data.layout import content_hash
+from hf_xst.data.preparation import PreparationReport
 from hf_xst.data.sentence import BLANK
-from hf_xst.inference.annotation import NO_TAGGER
-from hf_xst.inference.annotation import load_tagger as load_tagger
+from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.processes import process_count, process_index
@@ -87,6 +87,13 @@ def other_labels(columns: Sequence[str] | None) -> list[str]:
     return [column for column in columns or () if column not in prepared_features(gold=True)]
 
 
+def prepare_gold(
+    rows: Dataset, columns: Sequence[str] | None = None, **options: Any
+) -> tuple[Dataset, PreparationReport]:
+    """Prepare rows with the gold of these columns, all by default; for options see `hf_xst.data.prepare`."""
+    return prepare(rows, gold=needs_structure(columns), labels=other_labels(columns), **options)
+
+
 def labelled_rows(rows: Dataset, columns: Sequence[str], *, all_words: bool = False) -> tuple[Dataset, str]:
     """Leave out sentences without labels.
 
@@ -135,9 +142,7 @@ def gold_rows(
     Raises:
         ValueError: the split does not exist, or no sentence is left.
     """
-    whole = split_of(treebank, split, data)
-    structure, labels = needs_structure(columns), other_labels(columns)
-    dataset, report = prepare(whole, gold=structure, labels=labels, faulty=faulty, **limits)
+    dataset, report = prepare_gold(split_of(treebank, split, data), columns, faulty=faulty, **limits)
     return require_sentences(dataset, f"{treebank} {split}: {report}")
 
 

@@ -57,9 +57,6 @@ class ShowArguments:
 def show(arguments: ShowArguments) -> None:
     """Draw the selected sentences.
 
-    Args:
-        arguments: see the class.
-
     Raises:
         ValueError: if not exactly one of input and charts is given, a sentence does not exist or has no tree,
             or one SVG file is requested for several sentences.

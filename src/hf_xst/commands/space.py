@@ -43,9 +43,6 @@ class SpaceArguments(VectorArguments):
 def space(arguments: SpaceArguments) -> None:
     """Run the app until it is stopped, or push it as a Space.
 
-    Args:
-        arguments: See the class.
-
     Raises:
         ValueError: The models or sentences cannot be used, or the Hub rejects the Space.
     """

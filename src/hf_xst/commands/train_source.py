@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset, List, Value
 from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 
-from hf_xst.commands.initial_model import model_fields, new_model
+from hf_xst.commands.initial_model import given_flags, model_fields, new_model
 from hf_xst.commands.options import TrainSourceArguments, takes_options
 from hf_xst.commands.presets import SOURCE_LEARNING_RATE, resolve_steps
 from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
@@ -16,8 +16,7 @@ from hf_xst.commands.sentences import (
     annotate,
     has_split,
     labelled_rows,
-    needs_structure,
-    other_labels,
+    prepare_gold,
     read_word_vectors,
     report_crossing,
     require_sentences,
@@ -25,7 +24,7 @@ from hf_xst.commands.sentences import (
 )
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
-from hf_xst.data import hold_out, prepare
+from hf_xst.data import hold_out
 from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.files import MODEL
 from hf_xst.models.kinds import KINDS
@@ -62,11 +61,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         return SourceResults.load(folder.run)
     set_seed(options.seed)
     initial = _initial_model(options)
-    fields = (
-        model_fields(KINDS[options.task].model_class, options.model)
-        if initial is None
-        else initial.label_settings
-    )
+    fields = _model_fields(options) if initial is None else initial.label_settings
     train, dev, notes = _load_splits(options, fields)
     model = _from_scratch(options, fields, train) if initial is None else _with_labels(initial, train)
     for name, gold in (("training", train), ("development", dev)):
@@ -113,9 +108,7 @@ def _initial_model(options: TrainSourceArguments) -> StructuredModel | None:
     if options.init_from is None:
         return None
     fields = _model_fields(options)
-    conflicts = [
-        f"--{name.replace('_', '-')}" for name in ("encoder", "encoder_layers") if getattr(options, name)
-    ]
+    conflicts = [flag for flag in given_flags(options) if flag != "--model"]
     conflicts += [f"--model {name}" for name in fields if name != "frozen_layers"]
     if conflicts:
         raise ValueError(
@@ -183,9 +176,7 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
         raise ValueError("give --treebank: a source model is trained on gold annotation")
     model_class, _ = KINDS[options.task]
     columns = (fields.get("column", model_class.label_column),)
-    prepared = partial(
-        prepare, gold=needs_structure(columns), labels=other_labels(columns), faulty=options.faulty
-    )
+    prepared = partial(prepare_gold, columns=columns, faulty=options.faulty)
     raw = split_of(options.treebank, options.split, options.data)
     treebank = options.dev_treebank or options.treebank
     is_given = options.dev_treebank is not None or options.dev_split != DEV

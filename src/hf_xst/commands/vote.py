@@ -39,9 +39,6 @@ PREDICTIONS = "predictions.conllu"
 def vote(options: VoteArguments) -> dict[str, Any]:
     """Combine, fill in the input as OUTPUT/predictions.conllu, and score if the treebank has gold.
 
-    Args:
-        options: the data class, or its fields as keyword arguments.
-
     Returns:
         The scores; empty for unlabelled text.
 

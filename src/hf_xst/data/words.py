@@ -6,14 +6,13 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from hf_xst.files import write_text
 
-PADDING, UNKNOWN = 0, 1
+PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 _FORMAT_VERSION = 1
-_RESERVED = 2
 _DIGIT = re.compile(r"\d")
 
 
@@ -33,29 +32,19 @@ def lookup_forms(word: str) -> tuple[str, ...]:
 
 
 class WordTable:
-    """Words in a fixed order. Index 0 is padding, 1 the unknown word, and special words follow from 2.
-
-    Words of a text never get the index of a special word (a root symbol, sentence boundaries): a literal
-    ``<root>`` in a text is an ordinary word or unknown.
-
-    Args:
-        words: Ordinary words, in the order of their vectors.
-        specials: Special words, which precede them.
+    """Words in the order of their vectors, with indices from `FIRST_WORD`; 0 is padding, 1 the unknown word.
 
     Raises:
-        ValueError: A duplicate word or special word.
+        ValueError: A duplicate word.
     """
 
-    def __init__(self, words: Iterable[str], specials: Sequence[str] = ()) -> None:
+    def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
-        self.specials = tuple(specials)
-        self.first_word = _RESERVED + len(self.specials)
-        self._index = _index(self.words, self.first_word, "word")
-        self._special = _index(self.specials, _RESERVED, "special word")
-
-    def __len__(self) -> int:
-        """The number of indices including the reserved ones: the rows of an embedding matrix."""
-        return self.first_word + len(self.words)
+        self._index = {word: number for number, word in enumerate(self.words, start=FIRST_WORD)}
+        if len(self._index) < len(self.words):
+            numbered = enumerate(self.words, start=FIRST_WORD)
+            duplicate = next(word for number, word in numbered if self._index[word] != number)
+            raise ValueError(f"duplicate word {duplicate!r}")
 
     def lookup(self, word: str) -> int:
         """Return the index of the first known form of a word (`lookup_forms`), or `UNKNOWN`."""
@@ -71,15 +60,9 @@ class WordTable:
         """Return the index of each word."""
         return [self.lookup(word) for word in words]
 
-    def special(self, name: str) -> int:
-        """Return the index of a special word; raise KeyError if it does not exist."""
-        if name not in self._special:
-            raise KeyError(f"found special word {name!r}, expected one of {', '.join(self.specials)}")
-        return self._special[name]
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table as JSON, atomically."""
-        content = {"format_version": _FORMAT_VERSION, "specials": self.specials, "words": self.words}
+        content = {"format_version": _FORMAT_VERSION, "specials": [], "words": self.words}
         write_text(path, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
 
     @classmethod
@@ -92,16 +75,7 @@ class WordTable:
         version = content.get("format_version") if isinstance(content, dict) else None
         if version != _FORMAT_VERSION:
             raise ValueError(f"{path}: found format version {version!r}, expected {_FORMAT_VERSION}")
-        for name in ("specials", "words"):
-            values = content.get(name)
-            if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-                raise ValueError(f"{path}: {name} is not a list of strings")
-        return cls(content["words"], content["specials"])
-
-
-def _index(words: Sequence[str], start: int, kind: str) -> dict[str, int]:
-    index = {word: number for number, word in enumerate(words, start=start)}
-    if len(index) < len(words):
-        duplicate = next(word for number, word in enumerate(words, start=start) if index[word] != number)
-        raise ValueError(f"duplicate {kind} {duplicate!r}")
-    return index
+        words = content.get("words")
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{path}: words is not a list of strings")
+        return cls(words)

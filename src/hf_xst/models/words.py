@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from hf_xst.data.vectors import WordVectors, example_file_name
-from hf_xst.data.words import WordTable
+from hf_xst.data.words import FIRST_WORD, WordTable
 from hf_xst.models.configuration import StructuredConfig
 
 WORDS_FILE = "words.json"
@@ -94,11 +94,10 @@ class VectorTable(nn.Module):
 
     def forward(self, lengths: Tensor, word_ids: Tensor) -> Tensor:
         """Return embeddings (B, N, D), zeros for padding and unknown words."""
-        first = self.table.first_word
         if not self.vectors.shape[0]:
             return self.vectors.new_zeros(*word_ids.shape, self.vectors.shape[1])
-        embeddings = nn.functional.embedding((word_ids - first).clamp(min=0), self.vectors)
-        return embeddings.masked_fill((word_ids < first)[..., None], 0)
+        embeddings = nn.functional.embedding((word_ids - FIRST_WORD).clamp(min=0), self.vectors)
+        return embeddings.masked_fill((word_ids < FIRST_WORD)[..., None], 0)
 
     def write_settings(self, config: StructuredConfig) -> None:
         """Write the fields that rebuild this table to a configuration."""

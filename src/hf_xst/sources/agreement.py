@@ -41,18 +41,13 @@ EXACT_POINTS = 7
 """Up to this many points, rank correlations get an exact p-value, over all orders."""
 
 
-@dataclass
-class _Sums:
-    agreement: float = 0.0
-    divergence: float = 0.0
-    entropy: float = 0.0
-    chart_size: float = 0.0
-    right: int = 0
-
-    def __iadd__(self, other: Self) -> Self:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-        return self
+def add_totals(totals: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add numbers by name, also in nested mappings; numbers that are missing in `totals` are 0."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            add_totals(totals.setdefault(name, {}), value)
+        else:
+            totals[name] = totals.get(name, 0) + value
 
 
 @dataclass
@@ -68,51 +63,47 @@ class SourceMeasures:
     names: Sequence[str]
     sigma: float = SIGMA
     floor: float = FLOOR
-    _sums: list[_Sums] = field(init=False)
-    _words: int = field(default=0, init=False)
-    _groups: int = field(default=0, init=False)
-    _judged: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self._sums = [_Sums() for _ in self.names]
+    _totals: dict[str, Any] = field(default_factory=dict, init=False)
 
     def add(self, batch: SourceDistributions, words: int, gold: Tensor | None = None) -> None:
         """Add a batch of `words` words; with gold (B, G) also count how often each source is right."""
         inside = batch.valid.any(-1)
-        self._words += words
-        self._groups += int(inside.sum())
-        for source, candidates, kept, sums in zip(
-            batch.sources, batch.best, batch.kept(self.sigma), self._sums, strict=True
+        groups = int(inside.sum())
+        add_totals(self._totals, {"words": words, "groups": groups, "judged": 0 if gold is None else groups})
+        for name, source, candidates, kept in zip(
+            self.names, batch.sources, batch.best, batch.kept(self.sigma), strict=True
         ):
-            sums.entropy += float(source.entropy().sum(dtype=torch.float64))
             allowed = kept | candidates_mask(candidates, batch.valid)
             size = source.restricted_to(source.part_view(allowed)).log_count()
-            sums.chart_size += float(size[size > -torch.inf].sum(dtype=torch.float64))
+            found = {
+                "entropy": float(source.entropy().sum(dtype=torch.float64)),
+                "chart_size": float(size[size > -torch.inf].sum(dtype=torch.float64)),
+            }
             if gold is not None:
-                sums.right += int(((candidates == gold) & (gold >= 0)).sum())
-        self._judged += 0 if gold is None else int(inside.sum())
+                found["right"] = int(((candidates == gold) & (gold >= 0)).sum())
+            add_totals(self._totals, {"sources": {name: found}})
         if len(self.names) > 1:
             self._compare(batch, inside)
 
     def __iadd__(self, other: Self) -> Self:
         """Add the measures of other sentences."""
-        for one, more in zip(self._sums, other._sums, strict=True):
-            one += more
-        for name in ("_words", "_groups", "_judged"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        add_totals(self._totals, other._totals)
         return self
 
     def _compare(self, batch: SourceDistributions, inside: Tensor) -> None:
         """Compare each source with the pool of the others."""
         log_probs = floored(batch.log_marginals, self.floor, batch.valid)
-        for index, sums in enumerate(self._sums):
+        for index, name in enumerate(self.names):
             others = [other for other in range(len(self.names)) if other != index]
             pooled = log_opinion_pool(log_probs[others], valid=batch.valid)
             probs, best = pooled.exp(), batch.best[index]
             agreed = probs.gather(-1, best.clamp(min=0)[..., None])[..., 0].masked_fill(best < 0, 0)
-            sums.agreement += float(agreed[inside].sum(dtype=torch.float64))
             divergence = torch.where(probs > 0, probs * (pooled - log_probs[index]), 0.0)
-            sums.divergence += float(divergence.sum(dtype=torch.float64))
+            found = {
+                "agreement": float(agreed[inside].sum(dtype=torch.float64)),
+                "divergence": float(divergence.sum(dtype=torch.float64)),
+            }
+            add_totals(self._totals, {"sources": {name: found}})
 
     def result(self) -> dict[str, dict[str, float]]:
         """Return the measures of each source.
@@ -123,17 +114,17 @@ class SourceMeasures:
         structures in its own chart, are in nats per word; with gold, `right` is the share of groups whose
         best candidate is right.
         """
-        single = len(self.names) == 1
-        measures = {}
-        for name, sums in zip(self.names, self._sums, strict=True):
+        totals, measures = self._totals, {}
+        groups, words = max(1, totals["groups"]), max(1, totals["words"])
+        for name, sums in totals["sources"].items():
             measures[name] = {
-                "agreement": math.nan if single else sums.agreement / max(1, self._groups),
-                "divergence": math.nan if single else sums.divergence / max(1, self._groups),
-                "entropy": sums.entropy / max(1, self._words),
-                "chart_size": sums.chart_size / max(1, self._words),
+                "agreement": sums.get("agreement", math.nan) / groups,
+                "divergence": sums.get("divergence", math.nan) / groups,
+                "entropy": sums["entropy"] / words,
+                "chart_size": sums["chart_size"] / words,
             }
-            if self._judged:
-                measures[name]["right"] = sums.right / self._judged
+            if totals["judged"]:
+                measures[name]["right"] = sums["right"] / totals["judged"]
         return measures
 
 

@@ -27,7 +27,13 @@ from hf_xst.charts.pooling import floored, normalised_weights
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.numerics import logsumexp, safe_log
-from hf_xst.sources.agreement import SourceMeasures, count_words, rank_correlations, sum_over_batches
+from hf_xst.sources.agreement import (
+    SourceMeasures,
+    add_totals,
+    count_words,
+    rank_correlations,
+    sum_over_batches,
+)
 from hf_xst.sources.pool import SourcePool
 from hf_xst.structures.base import Structure
 
@@ -328,32 +334,21 @@ class DistanceTotals:
 
     def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
         self._added = added
-        self._sums: dict[str, dict[str, float]] = {}
-        self._counts: dict[str, dict[str, int]] = {}
-        self._words = 0
-        self._impossible = 0
+        self._totals: dict[str, Any] = {"words": 0, "impossible": 0, "scopes": {}}
 
     def add(self, distribution: Structure, distances: dict[str, Tensor], gold: Tensor, words: int) -> None:
         """Add a batch of `words` words; `distances` come from `split_distance`, gold is (B, G)."""
-        self._words += words
-        self._impossible += int((distances["kl"] == torch.inf).sum())
+        impossible = int((distances["kl"] == torch.inf).sum())
+        add_totals(self._totals, {"words": words, "impossible": impossible})
         for scope, counted in counted_groups(distribution, self._added).items():
             known = counted & (gold >= 0)
-            sums = self._sums.setdefault(scope, dict.fromkeys(TERMS, 0.0))
-            for term in TERMS:
-                sums[term] += float(distances[term].double()[known].sum())
-            counts = self._counts.setdefault(scope, {"groups": 0, "known": 0})
-            counts["groups"] += int(counted.sum())
-            counts["known"] += int(known.sum())
+            found: dict[str, Any] = {"groups": int(counted.sum()), "known": int(known.sum())}
+            found |= {term: float(distances[term].double()[known].sum()) for term in TERMS}
+            add_totals(self._totals["scopes"], {scope: found})
 
     def __iadd__(self, other: Self) -> Self:
         """Add the distances of other sentences."""
-        self._words += other._words
-        self._impossible += other._impossible
-        for scope, sums in other._sums.items():
-            _add(self._sums.setdefault(scope, {}), sums)
-        for scope, counts in other._counts.items():
-            _add(self._counts.setdefault(scope, {}), counts)
+        add_totals(self._totals, other._totals)
         return self
 
     def result(self) -> dict[str, Any]:
@@ -363,22 +358,17 @@ class DistanceTotals:
         unknown gold label.
         """
         found: dict[str, dict[str, Any]] = {}
-        for scope, counts in self._counts.items():
-            means = {term: _ratio(self._sums[scope][term], counts["known"]) for term in TERMS}
-            groups = _ratio(counts["groups"], self._words)
+        for scope, sums in self._totals["scopes"].items():
+            means = {term: _ratio(sums[term], sums["known"]) for term in TERMS}
+            groups = _ratio(sums["groups"], self._totals["words"])
             found[scope] = {term: mean * groups for term, mean in means.items()} | {"per_group": means}
-        total = self._counts.get(SCOPES[0], {"groups": 0, "known": 0})
+        total = self._totals["scopes"].get(SCOPES[0], {"groups": 0, "known": 0})
         none = {SCOPES[0]: dict.fromkeys(TERMS, math.nan) | {"per_group": dict.fromkeys(TERMS, math.nan)}}
         return {
             **by_scope(found or none),
-            "impossible": self._impossible,
+            "impossible": self._totals["impossible"],
             "unknown_gold": total["groups"] - total["known"],
         }
-
-
-def _add(totals: dict[str, Any], more: Mapping[str, Any]) -> None:
-    for name, value in more.items():
-        totals[name] = totals.get(name, 0) + value
 
 
 def _ratio(part: float, whole: int) -> float:

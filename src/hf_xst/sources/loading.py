@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -22,8 +22,11 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
 from hf_xst.remote import download_if_exists, explain_hub_error, split_revision
+from hf_xst.sources.annotated import load_annotated
 from hf_xst.sources.base import OtherSource, Source, inference_device
 from hf_xst.sources.pool import AnySource
+from hf_xst.sources.spacy_pipeline import load_spacy
+from hf_xst.sources.token_classifier import TokenClassifier, read_label_map
 
 _SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
 Task = Literal["parser", "tagger"]
@@ -221,66 +224,36 @@ def source_kind(spec: SourceSpec) -> str:
     return "token-classifier" if is_classifier else "model"
 
 
-def _load_spacy(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
-    from hf_xst.sources.spacy_pipeline import load_spacy  # spaCy is an extra
-
-    return load_spacy(
-        spec.path.removeprefix(SPACY),
-        _task(spec, settings),
-        confidence=settings.confidence,
-        beam_width=settings.beam_width,
-    )
-
-
-def _load_annotated(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
-    from hf_xst.sources.annotated import load_annotated
-
-    column = settings.column or "upos"
-    columns = ("head", "deprel") if _task(spec, settings) == "parser" else (column,)
-    return load_annotated(spec.path, columns, confidence=settings.confidence)
-
-
-def _load_token_classifier(
-    spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings
-) -> AnySource:
-    from hf_xst.sources.token_classifier import TokenClassifier, read_label_map
-
-    labels = None if settings.label_map is None else read_label_map(settings.label_map)
-    return TokenClassifier.load(
-        spec.path, spec.revision, labels=labels, column=settings.column, pooling=settings.pooling
-    )
-
-
 def _entry_point(spec: SourceSpec) -> EntryPoint | None:
     """Return the entry point that a place `NAME:PLACE` names, if it is installed."""
     name, colon, _ = spec.path.partition(":")
     return next(iter(entry_points(group=ENTRY_POINTS, name=name)), None) if colon else None
 
 
-def _load_entry_point(spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
-    entry = _entry_point(spec)
-    assert entry is not None
-    source: AnySource = entry.load()(spec.path.partition(":")[2], settings)
-    if not isinstance(source, Source):
-        raise ValueError(
-            f"{entry.value} returned a {type(source).__name__}; expected a hf_xst.sources.Source"
+def _load(kind: str, spec: SourceSpec, vectors: WordVectors | None, settings: SourceSettings) -> AnySource:
+    """Load a source of a known kind; see `source_kind`."""
+    if kind == "model":
+        return ready_model(spec.path, spec.revision, vectors)
+    if kind == "token-classifier":
+        labels = None if settings.label_map is None else read_label_map(settings.label_map)
+        return TokenClassifier.load(
+            spec.path, spec.revision, labels=labels, column=settings.column, pooling=settings.pooling
         )
-    return source
-
-
-def _task(spec: SourceSpec, settings: SourceSettings) -> Task:
+    if kind == "entry-point" and (entry := _entry_point(spec)):
+        source: AnySource = entry.load()(spec.path.partition(":")[2], settings)
+        if not isinstance(source, Source):
+            raise ValueError(
+                f"{entry.value} returned a {type(source).__name__}; expected a hf_xst.sources.Source"
+            )
+        return source
     if settings.task is None:
         raise ValueError(f"the source {spec.name} can be a parser or a tagger: give --task")
-    return settings.task
-
-
-_LOADERS: dict[str, Callable[[SourceSpec, WordVectors | None, SourceSettings], AnySource]] = {
-    "model": lambda spec, vectors, settings: ready_model(spec.path, spec.revision, vectors),
-    "token-classifier": _load_token_classifier,
-    "spacy": _load_spacy,
-    "conllu": _load_annotated,
-    "entry-point": _load_entry_point,
-}
+    confidence = settings.confidence
+    if kind == "spacy":
+        place, width = spec.path.removeprefix(SPACY), settings.beam_width
+        return load_spacy(place, settings.task, confidence=confidence, beam_width=width)
+    columns = ("head", "deprel") if settings.task == "parser" else (settings.column or "upos",)
+    return load_annotated(spec.path, columns, confidence=confidence)
 
 
 def load_sources(
@@ -296,7 +269,7 @@ def load_sources(
             task: Task = "parser" if others else "tagger"
             column = given.column or (None if others else first)
             settings = replace(given, task=given.task or task, column=column)
-        loaded[spec.name] = _LOADERS[kinds[spec.name]](spec, vectors, settings)
+        loaded[spec.name] = _load(kinds[spec.name], spec, vectors, settings)
         _check_columns(spec.name, loaded[spec.name].columns, given)
     return {spec.name: loaded[spec.name] for spec in specs}
 

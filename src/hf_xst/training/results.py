@@ -8,12 +8,11 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.files import RESULTS
-from hf_xst.records import from_mapping, read_json, save_record
+from hf_xst.records import check_format, from_mapping, read_json, save_record
 from hf_xst.remote import split_revision
 from hf_xst.training.collation import ChartUse
 
 FORMAT_VERSION = 2
-"""Version 1 had no version and called the initial model `start`."""
 Results = TypeVar("Results", bound="TrainingResults")
 
 
@@ -60,24 +59,9 @@ class TrainingResults:
         Raises:
             ValueError: the record is broken, of another command, or newer than this package.
         """
-        path = run / RESULTS
-        content = read_json(path)
-        version = content.setdefault("format_version", 1)
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ValueError(
-                f"{path} has format {version}; this package reads formats up to {FORMAT_VERSION}; update it"
-            )
-        if version == 1:
-            content = cls.upgraded(content) | {"format_version": FORMAT_VERSION}
-        return from_mapping(cls, content, str(path))
-
-    @classmethod
-    def upgraded(cls, content: dict[str, Any]) -> dict[str, Any]:
-        """Bring a record of version 1 to the present format."""
-        content = dict(content)
-        if "start" in content:
-            content["initial_model"] = content.pop("start")
-        return content
+        content = read_json(run / RESULTS)
+        check_format(content, FORMAT_VERSION, str(run / RESULTS))
+        return from_mapping(cls, content, str(run / RESULTS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +110,3 @@ class TransferResults(TrainingResults):
     charts: ChartInfo
     batch_size: int | None = None
     initialised_from: Literal["model", "average", "scratch"] | None = None
-
-    @classmethod
-    def upgraded(cls, content: dict[str, Any]) -> dict[str, Any]:
-        """Bring a record of version 1 to the present format."""
-        content = super().upgraded(content)
-        charts = {"names": [], **content["charts"]}
-        content["charts"] = ChartInfo.from_json(charts, "charts")
-        return content
