@@ -343,13 +343,6 @@ def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
     assert "2 processes were requested, but 1 started" in done.stderr
 
 
-def test_missing_packages_are_recorded_as_not_installed(monkeypatch):
-    monkeypatch.setattr(runs, "PACKAGES", ("torch", "no-such-package"))
-    found = runs.package_versions()
-    assert found["no-such-package"] == "not installed"
-    assert found["torch"][0].isdigit()
-
-
 def test_a_truncated_checkpoint_is_skipped(tmp_path):
     folder = begun(tmp_path / "out")
     whole = add_checkpoint(folder, 10)

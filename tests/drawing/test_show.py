@@ -111,7 +111,7 @@ def test_input_is_not_overwritten(file, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({}, "its heads are not all numbers"),
+        ({}, "word 1 has head '_', expected a non-negative integer"),
         ({"head": ["2", "1"], "deprel": ["x", "y"]}, "no path leads from the root"),
         ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "_"]}, "word 'b' has no valid ArcProb"),
         ({"head": ["2", "0"], "misc": ["ArcProb=0.5", "ArcProb=high"]}, "word 'b' has no valid ArcProb"),

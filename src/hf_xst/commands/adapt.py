@@ -32,7 +32,7 @@ from hf_xst.processes import process_index
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
 from hf_xst.sources.loading import Task
-from hf_xst.sources.pool import SourcePool, check_weights
+from hf_xst.sources.pool import SourcePool
 
 PREFIX, TEXT, UPOS = "adapt-", "text.conllu", "upos"
 BEGUN = f"{PREFIX}{CONFIG}"
@@ -120,9 +120,9 @@ def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
         if not sources:
             continue
         models = read_sources(_build(options, task), vectors)
-        SourcePool(models)
+        pool = SourcePool(models)
         if weights not in (None, AGREEMENT, UNIFORM):
-            check_weights(read_weights(weights), list(models))
+            pool.weights(read_weights(weights))
         own = {name: model for name, model in models.items() if isinstance(model, StructuredModel)}
         if not own and options.encoder is None and options.vectors is None:
             raise ValueError(

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-from hf_xst.commands.options import PredictArguments, takes_options
+from hf_xst.commands.options import PredictArguments, shared_options, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
@@ -104,14 +104,7 @@ def predict(arguments: PredictArguments) -> None:
         protect_inputs(arguments, arguments.output, partial, state_path(partial))
     vectors = read_word_vectors(arguments)
     model = ready_model(arguments.model, vectors=vectors)
-    settings = AnnotationSettings(
-        arguments.decoding,
-        arguments.confidence,
-        arguments.kbest,
-        arguments.batch_words,
-        arguments.max_words,
-        arguments.too_long,
-    )
+    settings = AnnotationSettings(**shared_options(arguments, AnnotationSettings))
     tagger = choose_tagger(arguments.tagger, model, arguments.model)
     annotator = Annotator([*([] if tagger is None else [load_tagger(tagger, vectors)]), model], settings)
     write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -211,13 +211,7 @@ def _is_complete(checkpoint: Path) -> bool:
 
 def package_versions() -> dict[str, str]:
     """Return the installed versions of the packages that results depend on."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+    return {name: version(name) for name in PACKAGES}
 
 
 def warn_if_alone(world_size: int) -> None:

@@ -15,7 +15,7 @@ from hf_xst.commands.options import option, takes_options
 from hf_xst.console import printable
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
-from hf_xst.data.sentence import BLANK, head_number
+from hf_xst.data.sentence import BLANK, misc_attribute
 from hf_xst.drawing.markup import standalone
 from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
@@ -141,7 +141,7 @@ def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> D
     Raises:
         ConlluError: if the sentence has no tree, or only some words have a probability.
     """
-    heads = _heads(sentence)
+    heads = sentence.head_numbers
     upos = None if set(sentence.upos) == {BLANK} else sentence.upos
     try:
         values = _from_misc(sentence, confidence)
@@ -153,24 +153,15 @@ def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> D
         raise sentence.error(str(error)) from error
 
 
-def _heads(sentence: ConlluSentence) -> list[int]:
-    heads = [number for head in sentence.heads if (number := head_number(head)) is not None]
-    if len(heads) < len(sentence.heads):
-        raise sentence.error("its heads are not all numbers; expected a tree, as `hf-xst predict` writes")
-    return heads
-
-
 def _from_misc(sentence: ConlluSentence, key: str) -> list[float] | None:
-    entries = [
-        dict(entry.partition("=")[::2] for entry in misc.split("|")) for misc in sentence.column("misc")
-    ]
-    if not any(key in entry for entry in entries):
+    texts = [misc_attribute(cell, key) for cell in sentence.column("misc")]
+    if set(texts) == {BLANK}:
         return None
     values = []
-    for word, entry in zip(sentence.words, entries, strict=True):
+    for word, text in zip(sentence.words, texts, strict=True):
         try:
-            values.append(float(entry[key]))
-        except (KeyError, ValueError):
+            values.append(float(text))
+        except ValueError:
             raise ValueError(f"word {word!r} has no valid {key}=... in MISC, unlike others") from None
     return values
 
@@ -248,7 +239,7 @@ def _best_columns(space: Structure, candidates: Sequence[int], names: Sequence[s
 def _gold_columns(space: Structure, gold: ConlluSentence, info: ChartInfo) -> Columns:
     if isinstance(space, DependencyTreeCRF):
         labels = [label if label in info.names else label.partition(":")[0] for label in gold.deprels]
-        return {"head": _heads(gold), "deprel": labels}
+        return {"head": gold.head_numbers, "deprel": labels}
     column = str(info.label_settings.get("column") or "upos")
     if column not in ("upos", "xpos"):
         raise ValueError(f"the charts are of {column}, which --gold does not support; leave it out")

@@ -180,13 +180,7 @@ def read_predictions(path: str, *, structure: bool, labels: Sequence[str] = ()) 
     rows = rows.remove_columns("sent_id").add_column("sent_id", [each.sent_id for each in sentences])
     if not structure:
         return rows
-    heads = [list(map(head_number, sentence.heads)) for sentence in sentences]
-    for sentence, numbers in zip(sentences, heads, strict=True):
-        if None in numbers:
-            index = numbers.index(None)
-            head = sentence.heads[index]
-            raise sentence.error(f"word {index + 1} has head {head!r:.60}, expected a non-negative integer")
-    rows = rows.add_column("head", heads)
+    rows = rows.add_column("head", [each.head_numbers for each in sentences])
     return rows.add_column("deprel", [each.deprels for each in sentences])
 
 

@@ -125,6 +125,14 @@ class ConlluSentence:
         return self.column("head")
 
     @property
+    def head_numbers(self) -> list[int]:
+        """HEAD of each word as a number, which may be beyond the sentence; ConlluError if one is not."""
+        for index, head in enumerate(self.heads, start=1):
+            if head_number(head) is None:
+                raise self.error(f"word {index} has head {head!r:.60}, expected a non-negative integer")
+        return list(map(int, self.heads))
+
+    @property
     def deprels(self) -> list[str]:
         """DEPREL of each word as written, including its subtype."""
         return self.column("deprel")

@@ -51,11 +51,10 @@ class AnnotatedFile:
         columns: Sequence[str],
         confidence: float,
         labels: Sequence[str],
-        scheme: str | None,
     ) -> None:
         if not 0 < confidence < 1:
             raise ValueError(f"confidence is {confidence}; expected a number between 0 and 1")
-        self.path, self.columns, self.confidence, self.scheme = os.fspath(path), columns, confidence, scheme
+        self.path, self.columns, self.confidence = os.fspath(path), columns, confidence
         self._claims: dict[tuple[str, ...], Counter[tuple[Claim, ...]]] = {}
         self._words: dict[str, list[str]] = {}
         names, blanks = set(labels), 0
@@ -69,12 +68,12 @@ class AnnotatedFile:
             raise ValueError(f"{self.path}: no word has a label in the column {columns[-1]}")
         if blanks:
             say(f"{self.path}: {blanks} words have no {columns[-1]}; all labels get the same probability")
-        if columns[0] not in COLUMNS and all(name == OUTSIDE or span_type(name) for name in names):
-            self.scheme = scheme = "bio"
-        if scheme is not None:
+        is_bio = columns[0] not in COLUMNS and all(name == OUTSIDE or span_type(name) for name in names)
+        self.scheme = "bio" if is_bio else None
+        if is_bio:
             self._claims = {words: _in_bio(counts) for words, counts in self._claims.items()}
-        self.labels = sorted(names) if scheme is None else bio_alphabet(names)
-        settings = f"{sha256_of(path)} {list(columns)} {confidence!r} {self.labels} {scheme}"
+        self.labels = bio_alphabet(names) if is_bio else sorted(names)
+        settings = f"{sha256_of(path)} {list(columns)} {confidence!r} {self.labels} {self.scheme}"
         self.digest = hashlib.sha256(settings.encode()).hexdigest()
 
     def annotations(self, row: Row) -> list[tuple[tuple[Claim, ...], float]]:
@@ -180,7 +179,6 @@ def load_annotated(
     *,
     confidence: float = 0.9,
     labels: Sequence[str] = (),
-    scheme: str | None = None,
 ) -> AnnotatedTags | AnnotatedTrees:
     """Load a file of predictions as a source.
 
@@ -188,15 +186,13 @@ def load_annotated(
         path: CoNLL-U file, plain or gzipped.
         columns: `("head", "deprel")`, or one column of tags: of CoNLL-U, or an attribute in MISC.
         confidence: probability of the annotation of words without a probability in MISC.
-        labels: further labels besides those in the file.
-        scheme: `"bio"` if the tags mark spans, the default if all tags in MISC do; other schemes of the file
-            are converted.
+        labels: further labels besides those in the file. If all labels in MISC mark spans, they become BIO.
 
     Raises:
         ConlluError: malformed CoNLL-U, an invalid head or probability; the message has file and line.
         ValueError: the file has no labels, or the confidence is out of range.
     """
-    file = AnnotatedFile(path, columns, confidence, labels, scheme)
+    file = AnnotatedFile(path, columns, confidence, labels)
     return AnnotatedTrees(file) if "head" in columns else AnnotatedTags(file)
 
 

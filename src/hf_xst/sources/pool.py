@@ -141,8 +141,14 @@ class SourcePool:
         """
         if by_name is None:
             return None
-        check_weights(by_name, self.source_names)
-        return [by_name[name] for name in self.source_names]
+        names = self.source_names
+        missing, extra = sorted(set(names) - set(by_name)), sorted(set(by_name) - set(names))
+        if missing or extra:
+            raise ValueError(
+                f"expected weights for exactly {', '.join(names)}; missing: {', '.join(missing) or 'none'}; "
+                f"without a source: {', '.join(extra) or 'none'}"
+            )
+        return [by_name[name] for name in names]
 
     def take_dropped_mass(self) -> dict[str, float]:
         """Return the expected number of candidates with dropped labels by source, and reset it to zero."""
@@ -151,16 +157,6 @@ class SourcePool:
             if source.relabelling.dropped:
                 mass[source.name], source.dropped_mass = float(source.dropped_mass), 0.0
         return mass
-
-
-def check_weights(by_name: Mapping[str, float], names: Sequence[str]) -> None:
-    """Raise ValueError if a source has no weight, or a weight has no source."""
-    missing, extra = sorted(set(names) - set(by_name)), sorted(set(by_name) - set(names))
-    if missing or extra:
-        raise ValueError(
-            f"expected weights for exactly {', '.join(names)}; missing: {', '.join(missing) or 'none'}; "
-            f"without a source: {', '.join(extra) or 'none'}"
-        )
 
 
 def kind_of(source: AnySource) -> StructureColumns:

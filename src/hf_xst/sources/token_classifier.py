@@ -28,7 +28,7 @@ from hf_xst.models.pretrained_files import load_tokenizer, piece_limit
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import safe_log, tensors_digest, working_dtype
 from hf_xst.remote import explain_hub_error, split_revision
-from hf_xst.sources.base import OtherTagger
+from hf_xst.sources.base import OtherTagger, inference_device
 
 LabelChoice = Mapping[str, str] | Literal["as-is"] | None
 _UPOS = sorted({*UPOS_TAGS} - {BLANK})
@@ -85,16 +85,8 @@ class TokenClassifier(OtherTagger):
         self._tag_of_label = torch.tensor(matrix, dtype=working_dtype(model.device), device=model.device)
 
     @classmethod
-    def load(
-        cls,
-        path: str,
-        revision: str | None = None,
-        *,
-        labels: LabelChoice = None,
-        column: str | None = None,
-        pooling: str = "first",
-    ) -> Self:
-        """Load a classifier from a folder or a Hub id, on the GPU if there is one; see the class.
+    def load(cls, path: str, revision: str | None = None, **options: Any) -> Self:
+        """Load a classifier from a folder or a Hub id, on the GPU if there is one; for options see the class.
 
         Raises:
             ValueError: the model is missing, damaged or of another kind, depends on external code or pickled
@@ -126,8 +118,7 @@ class TokenClassifier(OtherTagger):
             why = str(error) if local else explain_hub_error(error, name, revision=revision)
             raise ValueError(f"cannot load the token classifier {name}: {why}") from error
         check_loaded(name, model, {**report, "unexpected_keys": ()})
-        model.to("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(model, tokenizer, labels=labels, column=column, pooling=pooling)
+        return cls(nn.Module.to(model, inference_device()), tokenizer, **options)
 
     @torch.no_grad()
     def log_probs(self, rows: Sequence[Row]) -> Tensor:
