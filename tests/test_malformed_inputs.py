@@ -195,9 +195,9 @@ def zipped() -> bytes:
         (
             "y.conllu",
             ROW.replace("\t0\t", f"\t{DIGITS}\t"),
-            "word 1 has head '.*, expected a non-negative integer",
+            "expected a non-negative integer",
         ),
-        ("y.conllu", ROW.replace("\t0\t", "\t٣\t"), "word 1 has head '.*, expected a non-negative integer"),
+        ("y.conllu", ROW.replace("\t0\t", "\t٣\t"), "expected a non-negative integer"),
         ("y.conllu", ROW.replace("\t0\t", "\t7\t"), "has the head 7"),
         ("y.conllu", ROW.replace("1\t", f"1-{DIGITS}\t"), "y.conllu:1: found ID"),
         ("y.conllu", ROW.replace("\t", " "), "y.conllu:1: found 1 columns"),

@@ -124,7 +124,6 @@ def test_without_the_extra_there_are_numbers_and_no_figure(world, tmp_path, monk
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--sources {here}/parser0", "pass --treebank: charts are measured against gold"),
         ("--sources {here}/tagger0 {bank} --tagger {here}/tagger1", "--tagger would replace the gold"),
         ("--sources {here}/parser0 {here}/tagger0 {bank}", "must all be models of one kind"),
         (

@@ -722,7 +722,6 @@ def test_a_yaml_file_for_a_command(world, tmp_path):
 
 ERRORS = [
     ("train-source {one}", "give either --vectors"),
-    ("train-source {vec}", "give --treebank"),
     ("train-source {one} {vec} --split trian", "no split trian; found train, dev"),
     ("train-source {one} {vec} --split train[:0]", "is empty: the whole split has 10"),
     ("train-source {one} {vec} --split train[a]", "cannot read the split 'train[a]'"),
@@ -796,7 +795,6 @@ ERRORS = [
         "no split train; found data",
     ),
     ("build-charts {text} {source} --max-length 0", "max_length is 0; expected at least 1"),
-    ("evaluate --model {here}/one", "give --treebank"),
     ("evaluate {one}", "give either --model or --predictions"),
     ("evaluate {one} --model {here}/one", "no split test; found train, dev"),
     (

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from hf_xst.charts.chart import FLOOR, SIGMA
 from hf_xst.commands.options import (
+    GoldArguments,
     OutputArguments,
-    SentenceArguments,
     SourceArguments,
     VectorArguments,
     option,
@@ -36,7 +36,7 @@ RESULT, PREFIX = "analysis.json", "analyse-"
 
 
 @dataclass(kw_only=True)
-class AnalyseArguments(OutputArguments, SourceArguments, SentenceArguments, VectorArguments):
+class AnalyseArguments(OutputArguments, SourceArguments, GoldArguments, VectorArguments):
     """Measure charts, pools and sources on sentences with gold annotation."""
 
     split: str = option("Split of the treebank.", "dev")
@@ -61,8 +61,6 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
         ValueError: if sources, weights or sentences do not fit together.
     """
     check_output(arguments, RESULT, "sources.svg", "sources.png", alone=False, prefix=PREFIX)
-    if arguments.treebank is None:
-        raise ValueError("pass --treebank: charts are measured against gold annotation")
     learned = read_weights(arguments.weights) if arguments.weights else None
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     vectors = read_word_vectors(arguments)

@@ -42,11 +42,9 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
         The scores.
 
     Raises:
-        ValueError: no treebank, or not exactly one of model and predictions is given.
+        ValueError: not exactly one of model and predictions is given.
     """
     check_output(options, alone=False)
-    if options.treebank is None:
-        raise ValueError("give --treebank: scores need gold annotation")
     if (options.model is None) == (options.predictions is None):
         raise ValueError("give either --model or --predictions")
     compared = _compare_file(options) if options.model is None else _compare_model(options)
@@ -66,7 +64,6 @@ Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None, str |
 
 def _compare_file(options: EvaluateArguments) -> Compared:
     assert options.predictions is not None
-    assert options.treebank is not None
     wanted = tuple(options.columns)
     whole = split_of(options.treebank, options.split, options.data)
     numbered = whole.add_column(_NUMBER, list(range(len(whole))))
@@ -91,7 +88,6 @@ def _compare_model(options: EvaluateArguments) -> Compared:
     assert options.model is not None
     vectors = read_word_vectors(options)
     model = ready_model(options.model, vectors=vectors)
-    assert options.treebank is not None
     gold, note = gold_rows(
         options.treebank, options.split, options.data, model.columns, faulty=options.faulty
     )

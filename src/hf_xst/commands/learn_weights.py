@@ -14,8 +14,8 @@ from hf_xst.charts.chart import FLOOR, SourceDistributions
 from hf_xst.charts.gold_groups import Array
 from hf_xst.charts.weights import best_weights
 from hf_xst.commands.options import (
+    GoldArguments,
     OutputArguments,
-    SentenceArguments,
     SourceArguments,
     VectorArguments,
     option,
@@ -37,7 +37,7 @@ WEIGHTS_FILE = "weights.yaml"
 
 
 @dataclass(kw_only=True)
-class LearnWeightsArguments(OutputArguments, SourceArguments, SentenceArguments, VectorArguments):
+class LearnWeightsArguments(OutputArguments, SourceArguments, GoldArguments, VectorArguments):
     """Learn the weights of source models in the pool from a few labelled sentences."""
 
     sentences: int = option("Number of labelled sentences to draw.", 50)
@@ -78,8 +78,6 @@ def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     models = read_sources(options, vectors)
     sources = SourcePool(models)
     model = sources.kind
-    if options.treebank is None:
-        raise ValueError("give --treebank: weights are learned from gold annotation")
     limits = length_limits(model, options.max_length)
     gold, note = gold_rows(
         options.treebank, options.split, options.data, model.columns, faulty="skip", **limits

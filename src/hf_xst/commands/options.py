@@ -74,6 +74,10 @@ _OWN_TAGGER = (
     "Tagger to run first; defaults to the one in MODEL/tagger if the model reads tags; `none` uses the tags "
     "of the input."
 )
+_TREEBANK = (
+    "Treebank: a language code (id, fr:GSD+Sequoia), a UD_... folder, a .conllu file, SPLIT=PATH,..., or a "
+    "data set on the Hub."
+)
 _BATCH_WORDS = "Words per batch, padding included."
 _WEIGHTS = (
     "YAML file with a weight per source name; `uniform` (paper); or `agreement` (recommended): larger "
@@ -93,19 +97,23 @@ class OutputArguments:
 class SentenceArguments:
     """Sentences."""
 
-    treebank: str | None = option(
-        "Treebank: a language code (id, fr:GSD+Sequoia), a UD_... folder, a .conllu file, SPLIT=PATH,..., or "
-        "a data set on the Hub."
-    )
     data: list[str] = option("Folders that contain UD_... folders, searched for language codes.", [])
     split: str = option("Split of the treebank, e.g. train, dev, dev[:500], train[90%:].", "train")
     tagger: str | None = option("Tagger (PATH_OR_ID[@REVISION]) whose tags replace those of the input.")
 
 
 @dataclass(kw_only=True)
+class GoldArguments(SentenceArguments):
+    """Sentences with gold annotation."""
+
+    treebank: str = required(_TREEBANK)
+
+
+@dataclass(kw_only=True)
 class TextArguments(SentenceArguments):
     """Sentences without annotation."""
 
+    treebank: str | None = option(_TREEBANK)
     text: str | None = option(
         "Text file instead of --treebank: CoNLL-U, one tokenised sentence per line (.txt), or JSON lines."
     )
@@ -185,7 +193,7 @@ class NewModelArguments(VectorArguments):
 
 
 @dataclass(kw_only=True)
-class TrainSourceArguments(OutputArguments, SentenceArguments, NewModelArguments, LoopArguments):
+class TrainSourceArguments(OutputArguments, GoldArguments, NewModelArguments, LoopArguments):
     """Train a source model on a treebank."""
 
     task: Literal["parser", "tagger"] = option("Kind of model.", "parser")
@@ -301,7 +309,7 @@ class TransferArguments(OutputArguments, NewModelArguments, LoopArguments):
 
 
 @dataclass(kw_only=True)
-class EvaluateArguments(OutputArguments, SentenceArguments, VectorArguments):
+class EvaluateArguments(OutputArguments, GoldArguments, VectorArguments):
     """Score a model, or a file of predictions, on a treebank."""
 
     model: str | None = option("The model: PATH_OR_ID[@REVISION].")

@@ -52,8 +52,8 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         The results, also in OUTPUT/run/results.json.
 
     Raises:
-        ValueError: there is no treebank, not exactly one of vectors and encoder is given, the initial model
-            does not fit, or OUTPUT holds another run.
+        ValueError: not exactly one of vectors and encoder is given, the initial model does not fit, or OUTPUT
+            holds another run.
     """
     check_output(options, MODEL)
     folder = RunFolder(options.output, options)
@@ -80,14 +80,15 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     stop = EarlyStoppingCallback(options.patience)
     trainer = SupervisedTrainer(model, settings, train, dev, states, callbacks=[stop])
     train_and_save(trainer, folder)
-    treebank = str(options.treebank)
     results = SourceResults(
         updates=trainer.state.global_step,
         dev=trainer.evaluate(),
         initial_model=None if options.init_from is None else ModelOrigin.of(options.init_from),
         data=notes,
-        treebanks=treebank_facts(treebank, options.split, options.data),
-        dev_treebanks=treebank_facts(options.dev_treebank or treebank, options.dev_split, options.data),
+        treebanks=treebank_facts(options.treebank, options.split, options.data),
+        dev_treebanks=treebank_facts(
+            options.dev_treebank or options.treebank, options.dev_split, options.data
+        ),
         encoder=None if options.encoder is None else ModelOrigin.of(options.encoder),
         train_sentences=len(train),
         dev_sentences=len(dev),
@@ -172,8 +173,6 @@ def _model_fields(options: TrainSourceArguments) -> dict[str, Any]:
 
 def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:
     """Load the training and the development split, with a summary of each."""
-    if options.treebank is None:
-        raise ValueError("give --treebank: a source model is trained on gold annotation")
     model_class, _ = KINDS[options.task]
     columns = (fields.get("column", model_class.label_column),)
     prepared = partial(prepare_gold, columns=columns, faulty=options.faulty)
