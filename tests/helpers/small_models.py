@@ -114,7 +114,7 @@ def charts(
     make = ChartMaker(
         SourcePool(models, names or models["source1"].names), settings or ChartSettings(sigma=0.6)
     )
-    return Dataset.from_list([chart for row in unlabelled(rows) for chart in make([row])])
+    return Dataset.from_list([chart for row in unlabelled(rows) for chart in make([row])[0]])
 
 
 def without_last_group(row: dict[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_charts_are_those_that_build_charts_writes(kind, rule, temperature):
     settings = ChartSettings(rule, 0.6, 1e-6, WEIGHTS, temperature=temperature)
     batch = SourceDistributions(pool.distributions(rows)).softened(temperature)
     mine = make_chart(batch, settings, pool.weights(WEIGHTS)).allowed
-    stored = ChartMaker(pool, settings)(rows)
+    stored, _ = ChartMaker(pool, settings)(rows)
     triples = [from_ragged(stored)]
     triples += [structure_triples([row["source_best"][s] for row in stored]) for s in range(3)]
     assert torch.equal(mine, to_mask(torch.cat(triples), mine))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,9 @@ class ChartMaker:
     def __init__(self, pool: SourcePool, settings: ChartSettings) -> None:
         self.pool, self.settings = pool, settings
         self.weights = pool.weights(settings.weights)
-        self.counts = ChartCounts()
 
-    def __call__(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Return the chart columns of a batch of rows."""
+    def __call__(self, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
+        """Return a batch of rows with the columns of their charts, and counts."""
         sources = SourceDistributions(self.pool.distributions(rows)).softened(self.settings.temperature)
         chart = make_chart(sources, self.settings, self.weights, with_pool=True)
         assert chart.pooled is not None
@@ -52,7 +51,8 @@ class ChartMaker:
         unsupported = 0
         if self.settings.rule == "pool":
             unsupported = int(unsupported_groups(sources.log_marginals, self.weights).sum())
-        self.counts += ChartCounts(len(rows), sum(groups), int(kept.sum()), unsupported)
+        mass = self.pool.take_dropped_mass()
+        counts = ChartCounts(len(rows), sum(groups), int(kept.sum()), unsupported, mass)
         return [
             {
                 **row,
@@ -63,12 +63,7 @@ class ChartMaker:
                 "format_version": ROW_VERSION,
             }
             for index, row in enumerate(rows)
-        ]
-
-    def take_counts(self) -> ChartCounts:
-        """Return the counts since the last call."""
-        counts, self.counts = self.counts, ChartCounts()
-        return replace(counts, dropped_mass=self.pool.take_dropped_mass())
+        ], counts
 
 
 def build_shards(
@@ -102,13 +97,12 @@ def build_shards(
     state = from_main(lambda: _state(output / "run" / BUILDING, begun))
     complete = from_main(lambda: [name for name in state["shards"] if (output / "data" / name).exists()])
     features = chart_features(rows.features)
-    make.take_counts()
     with progress("making charts", len(rows)) as advance:
 
         def run(batch: list[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
             made = make(batch)
             advance(len(batch))
-            return made, make.take_counts()
+            return made
 
         for shard in range(shards):
             name = f"train-{shard:05d}-of-{shards:05d}.parquet"
