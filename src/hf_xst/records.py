@@ -101,6 +101,8 @@ def checked(expected: Any, value: Any, where: str) -> Any:
     if origin is None and _is_instance(value, expected):
         return value
     name = expected.__name__ if origin is None else str(expected)
+    if origin is Literal:
+        name = " or ".join(map(repr, arguments))
     raise ValueError(f"{where} is {str(value)[:80]!r}; expected {name}")
 
 

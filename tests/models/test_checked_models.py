@@ -111,7 +111,7 @@ def test_faulty_weights_are_rejected(
         ({"word_dropout": math.nan}, "word_dropout is nan"),
         ({"word_dropout": "0.1"}, "word_dropout is '0.1'; expected float"),
         ({"single_root": "no"}, "single_root is 'no'; expected bool"),
-        ({"encoder": ["vectors"]}, "expected str"),
+        ({"encoder": ["vectors"]}, "expected 'vectors' or 'pretrained'"),
         ({"vector_space": "x"}, "expected dict"),
         ({"dtype": "int8"}, "dtype is 'int8'"),
         ({"dtype": "load"}, "dtype is 'load'"),

@@ -34,7 +34,7 @@ def test_the_configuration_selects_the_space_of_trees() -> None:
     model = loud(parser(single_root=False, projective=True))
     space = model.distribution(model(**model.featurise(ROWS)))
     assert isinstance(space, DependencyTreeCRF)
-    assert space.options == {"single_root": False, "projective": True, "root_label": RELATIONS.index("root")}
+    assert (space.single_root, space.projective, space.root_label) == (False, True, RELATIONS.index("root"))
 
 
 def test_encoded_gold_decodes_to_itself() -> None:

@@ -132,11 +132,6 @@ def test_typed_text_is_never_markup(backend):
         assert "<script" not in html
 
 
-def test_models_are_required():
-    with pytest.raises(ValueError, match="neither parsers nor taggers"):
-        Backend({})
-
-
 @pytest.mark.parametrize(
     ("text", "words", "tags"),
     [

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections import Counter
 from dataclasses import field, fields
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from transformers import PreTrainedConfig
 
@@ -16,12 +16,11 @@ from hf_xst.records import checked
 
 BOUNDARIES = ("<s>", "</s>")
 """Tags that every tagger adds around a sentence."""
-SCHEMES = ("bio",)
 MAX_LAYERS, MAX_NAMES, MAX_SIZE = 1_000, 100_000, 10**9
 _TAG_COLUMNS = ("upos", "xpos", "feats")
 # Columns that hold something else than tags; other names are columns of data sets or attributes in MISC.
 _OTHER_COLUMNS = {*COLUMNS, "words", "tokens", "text", "sent_id", "comments"} - {*_TAG_COLUMNS}
-_DTYPES = ("None", "float32", "float16", "bfloat16", "float64")
+_DTYPES = Literal["None", "float32", "float16", "bfloat16", "float64"]
 
 
 class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
@@ -56,14 +55,14 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
     """
 
     labels: list[str] = field(default_factory=list)
-    encoder: str = "vectors"
+    encoder: Literal["vectors", "pretrained"] = "vectors"
     word_size: int = 300
     vocabulary_size: int = 0
     vector_space: dict[str, Any] | None = None
     freeze_word_vectors: bool = True
     encoder_config: dict[str, Any] | None = None
     frozen_layers: int = -1
-    piece_pooling: str = "mean"
+    piece_pooling: Literal["mean", "first"] = "mean"
     max_pieces: int = 512
     context_layers: int | None = None
     attention_heads: int = 8
@@ -109,9 +108,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
                 elif isinstance(value, list) and len(value) > MAX_NAMES:
                     raise ValueError(f"{name} has {len(value)} entries; expected at most {MAX_NAMES}")
         check_names("upos_names", self.upos_names)
-        check_choice("encoder", self.encoder, ("vectors", "pretrained"))
-        check_choice("piece_pooling", self.piece_pooling, ("mean", "first"))
-        check_choice("dtype", str(self.dtype).removeprefix("torch."), _DTYPES)
+        checked(_DTYPES, str(self.dtype).removeprefix("torch."), "dtype")
         for name in ("context_dropout", "word_dropout", "output_dropout", "upos_dropout"):
             rate = vars(self)[name]
             if not 0 <= rate < 1:
@@ -161,14 +158,9 @@ class BiaffineParserConfig(StructuredConfig):  # type: ignore[no-untyped-call, u
     uses_upos: bool = True
     arc_size: int = 512
     label_size: int = 128
-    score_form: str = "log_softmax"
+    score_form: Literal["log_softmax", "raw"] = "log_softmax"
     single_root: bool = True
     projective: bool = False
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Validate all fields."""
-        check_choice("score_form", self.score_form, ("log_softmax", "raw"))
-        super().__post_init__(**kwargs)
 
 
 class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused-ignore]
@@ -184,13 +176,11 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
     model_type = "hf_xst_crf_tagger"
 
     column: str = "upos"
-    scheme: str | None = None
+    scheme: Literal["bio"] | None = None
     output_dropout: float = 0.0
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Validate all fields."""
-        if self.scheme is not None:
-            check_choice("scheme", self.scheme, SCHEMES)
         if self.column in _OTHER_COLUMNS or not re.fullmatch(r"[^\W\d][\w-]*", str(self.column)):
             raise ValueError(
                 f"column is {self.column!r}; expected {', '.join(_TAG_COLUMNS)}, or the name of an attribute "
@@ -226,9 +216,3 @@ def check_size(field_name: str, value: int, minimum: int = 1) -> None:
     limit = MAX_LAYERS if re.search("layer|head|block|expert", field_name) else MAX_SIZE
     if not minimum <= value <= limit:
         raise ValueError(f"{field_name} is {value}; expected at least {minimum} and at most {limit}")
-
-
-def check_choice(field_name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless a field has one of its values."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{field_name} is {value!r}; expected {' or '.join(map(repr, choices))}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import CONFIG_MAPPING, PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
@@ -31,15 +31,19 @@ _WEIGHTS = re.compile(r"model[\w.-]*\.safetensors")
 _FLOATS = {"F16", "BF16", "F32", "F64"}
 
 
+def find_file(name: str, file: str, hub: Mapping[str, Any], *, is_required: bool = False) -> str | None:
+    """Return the local path of a model's file, downloaded if necessary; None if it is missing."""
+    hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
+    return cached_file(name, file, _raise_exceptions_for_missing_entries=is_required, **hub)
+
+
 def read_settings(name: str, file: str, hub: Mapping[str, Any]) -> dict[str, Any]:
     """Read a JSON file of a model, empty if it is missing and optional (all but config.json are).
 
     Raises:
         ValueError: it is broken, or refers to code or weights elsewhere.
     """
-    is_optional = file != CONFIG_NAME
-    hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
-    path = cached_file(name, file, _raise_exceptions_for_missing_entries=not is_optional, **hub)
+    path = find_file(name, file, hub, is_required=file == CONFIG_NAME)
     if path is None:
         return {}
     try:
@@ -56,14 +60,12 @@ def _without_code(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def weight_files(name: str, hub: Mapping[str, Any]) -> list[str]:
-    """Return the paths of a model's safetensors weights.
+def read_tensors(name: str, hub: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """Return the type and the number of entries of each tensor in a model's safetensors files.
 
     Raises:
-        OSError: it has none.
-        ValueError: the index names other files, or files that are missing, or a link leads out of the folder.
+        ValueError: weights are missing, damaged or not safetensors, or a link leads out of the folder.
     """
-    hub = {key: value for key, value in hub.items() if key in HUB_ARGUMENTS}
     folder = Path(name, hub.get("subfolder") or "")
     if folder.is_dir():
         check_links(folder, folder.iterdir())
@@ -71,26 +73,32 @@ def weight_files(name: str, hub: Mapping[str, Any]) -> list[str]:
             raise ValueError(f"{name} holds weights of a distributed run; save them as {SAFE_WEIGHTS_NAME}")
     if read_settings(name, ADAPTER_CONFIG_NAME, hub):
         raise ValueError(f"{name} is an adapter ({ADAPTER_CONFIG_NAME}); merge it with its model first")
-
-    def find(file: str) -> str | None:
-        return cached_file(name, file, _raise_exceptions_for_missing_entries=False, **hub)
-
-    single = find(SAFE_WEIGHTS_NAME)
-    if single is not None:
-        return [single]
-    index = read_settings(name, SAFE_WEIGHTS_INDEX_NAME, hub)
-    shards = index.get("weight_map", {})
-    names = sorted({str(shard) for shard in shards.values()}) if isinstance(shards, dict) else [str(shards)]
-    if not names:  # transformers would ask a service of the Hub to convert pickled weights
-        raise OSError(f"no file named {SAFE_WEIGHTS_NAME} found in {name}")
-    paths = [find(shard) if _WEIGHTS.fullmatch(shard) else None for shard in names]
-    wrong = [shard for shard, path in zip(names, paths, strict=True) if path is None]
-    if wrong:
+    paths = {SAFE_WEIGHTS_NAME: find_file(name, SAFE_WEIGHTS_NAME, hub)}
+    if paths[SAFE_WEIGHTS_NAME] is None:
+        shards = read_settings(name, SAFE_WEIGHTS_INDEX_NAME, hub).get("weight_map", {})
+        names = {*map(str, shards.values())} if isinstance(shards, dict) else {str(shards)}
+        paths = {each: find_file(name, each, hub) if _WEIGHTS.fullmatch(each) else None for each in names}
+    if not paths:  # transformers would ask a service of the Hub to convert pickled weights
         raise ValueError(
-            f"the index of the weights of {name} names {wrong[0]!r:.80}; expected existing files beside it "
-            "whose names begin with model and end in .safetensors"
+            f"{name} has no {SAFE_WEIGHTS_NAME}: it is incomplete, or its weights are pickled, and pickled "
+            "weights are refused because they can run any program. Choose a revision with it, or convert the "
+            f"model on a machine without secrets: AutoModel.from_pretrained({name!r}).save_pretrained(FOLDER)"
         )
-    return [path for path in paths if path is not None]
+    tensors = {}
+    for file, path in sorted(paths.items()):
+        if path is None:
+            raise ValueError(
+                f"the index of the weights of {name} names {file!r:.80}; expected existing files beside it "
+                "whose names begin with model and end in .safetensors"
+            )
+        try:
+            with safe_open(path, "pt") as content:
+                for key in content.keys():
+                    part = content.get_slice(key)
+                    tensors[key] = (part.get_dtype(), math.prod(part.get_shape()))
+        except SafetensorError as error:
+            raise ValueError(f"{file} of {name} is truncated or damaged ({error}); copy it again") from error
+    return tensors
 
 
 def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, Any]) -> None:
@@ -102,15 +110,10 @@ def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, A
         hub: arguments of `from_pretrained`.
 
     Raises:
-        ValueError: the configuration describes no model, or a much larger one than the files hold; or weights
-            are not floating point.
+        ValueError: as `read_tensors`; or the configuration describes no model, or a much larger one than the
+            files hold; or weights are not floating point.
     """
-    stored = {}
-    for path in weight_files(name, hub):
-        with safe_open(path, "pt") as file:
-            for key in file.keys():
-                part = file.get_slice(key)
-                stored[key] = (part.get_dtype(), math.prod(part.get_shape()))
+    stored = read_tensors(name, hub)
     try:
         with torch.device("meta"):
             state = build().state_dict()
@@ -123,10 +126,8 @@ def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, A
     )
     if wrong:
         raise ValueError(f"the weights of {name} are not floating point: {', '.join(wrong[:3])}")
-    described, present = (
-        sum(each.numel() for each in state.values()),
-        sum(size for _, size in stored.values()),
-    )
+    described = sum(each.numel() for each in state.values())
+    present = sum(size for _, size in stored.values())
     if described > 2 * present:  # tensors that share memory are stored once
         raise ValueError(
             f"{CONFIG_NAME} of {name} describes {described:,} numbers, its weights hold {present:,}"

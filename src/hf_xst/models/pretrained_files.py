@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
-from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME, logging
+from transformers.utils import CONFIG_NAME, logging
 
 from hf_xst.models.model_checks import (
     TOKENIZER_CONFIG_NAME,
@@ -21,7 +21,7 @@ from hf_xst.models.model_checks import (
     check_forward,
     check_loaded,
     read_settings,
-    weight_files,
+    read_tensors,
 )
 
 
@@ -43,25 +43,16 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
     if layers is not None:
         _cut_layers(config, layers, name)
     with quiet_transformers():  # it would report the removed layers as unexpected
-        try:
-            weight_files(name, hub)
-            model, report = bare_encoder(
-                AutoModel.from_pretrained,
-                name,
-                config=config,
-                dtype=torch.float32,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # reported below
-                **hub | {"use_safetensors": True, "trust_remote_code": False},
-            )
-        except OSError as error:
-            if SAFE_WEIGHTS_NAME not in str(error):
-                raise
-            raise ValueError(
-                f"the encoder {name} has no {SAFE_WEIGHTS_NAME}; pickled weights are refused: they can run "
-                "any program. Choose a revision with it, or convert the encoder on a machine without "
-                f"secrets: AutoModel.from_pretrained({name!r}).save_pretrained(FOLDER)"
-            ) from error
+        read_tensors(name, hub)
+        model, report = bare_encoder(
+            AutoModel.from_pretrained,
+            name,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported below
+            **hub | {"use_safetensors": True, "trust_remote_code": False},
+        )
     check_loaded(name, model, {**report, "unexpected_keys": ()})
     check_forward(model, name)
     encoder: PreTrainedModel = model

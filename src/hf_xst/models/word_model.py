@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Self, cast
 
 from torch import nn
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import SAFE_WEIGHTS_NAME, WEIGHTS_NAME
-from transformers.utils.hub import cached_file
 
 from hf_xst.data.vectors import WordVectors
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.encoders import DistanceAwareAttention, WordEncoder
-from hf_xst.models.model_checks import HUB_ARGUMENTS, check_loaded, check_weights
+from hf_xst.models.model_checks import HUB_ARGUMENTS, check_loaded, check_weights, find_file
 from hf_xst.models.pretrained_files import load_encoder, load_tokenizer, piece_limit, quiet_transformers
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
@@ -145,8 +143,8 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         and no code runs.
 
         Raises:
-            ValueError: a file is faulty, files do not match, or pickled weights are requested.
-            OSError: there is no model, or it has no safetensors weights.
+            ValueError: a file is faulty, files do not match, or weights are missing or pickled.
+            OSError: the configuration is missing, or the Hub cannot be reached.
         """
         name = os.fspath(pretrained_model_name_or_path)
         hub = {key: kwargs[key] for key in HUB_ARGUMENTS if key in kwargs}
@@ -157,29 +155,17 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         is_reported = kwargs.pop("output_loading_info", False)
         # Reported by check_loaded, which has no exceptions.
         kwargs |= {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-        try:
-            config: Any = kwargs.get("config")
-            if not isinstance(config, StructuredConfig):
-                config = cast(Any, cls.config_class).from_pretrained(config or name, **hub)
-            check_weights(name, lambda: cls(config), hub)
-            with quiet_transformers():
-                loaded: Any = super().from_pretrained(name, *args, **kwargs)
-        except OSError as error:
-            if Path(name, hub.get("subfolder") or "", WEIGHTS_NAME).is_file():
-                raise OSError(
-                    f"{name} holds pickled weights ({WEIGHTS_NAME}), which can run arbitrary code and are "
-                    f"refused; convert them to {SAFE_WEIGHTS_NAME}"
-                ) from error
-            raise
+        config: Any = kwargs.get("config")
+        if not isinstance(config, StructuredConfig):
+            config = cast(Any, cls.config_class).from_pretrained(config or name, **hub)
+        check_weights(name, lambda: cls(config), hub)
+        with quiet_transformers():
+            loaded: Any = super().from_pretrained(name, *args, **kwargs)
         model, report = loaded
         check_loaded(name, model, report)
         model.revision = hub.get("revision")
-        model.encoder.words.load_assets(
-            {
-                file: cached_file(name, file, _raise_exceptions_for_missing_entries=False, **hub)
-                for file in model.encoder.words.asset_names
-            }
-        )
+        words = model.encoder.words
+        words.load_assets({file: find_file(name, file, hub) for file in words.asset_names})
         model.freeze()
         return (model, report) if is_reported else model
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from huggingface_hub import ModelCard
-from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
-from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils import CONFIG_NAME
 
 from hf_xst.data import WordVectors
 from hf_xst.models.configuration import StructuredConfig
@@ -32,7 +31,6 @@ _SPEC = re.compile(r"(?P<name>[^=/@]+)=(?P<named>.+)|(?P<place>[^=]+)")
 Task = Literal["parser", "tagger"]
 SPACY = "spacy:"
 ENTRY_POINTS = "hf_xst.sources"
-_PICKLED = "pickled weights, which are never read because they can run any program; ask for safetensors"
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,6 @@ def load_model(path: str, revision: str | None = None, vectors: WordVectors | No
         model: StructuredModel = AutoModel.from_pretrained(name, trust_remote_code=False, **hub)
     except OSError as error:
         raise ValueError(_missing(name, revision, error)) from error
-    except SafetensorError as error:
-        raise ValueError(
-            f"the weights of {name} cannot be read ({error}): the file is truncated or damaged; copy it again"
-        ) from error
     if vectors is not None and isinstance(model.encoder.words, VectorTable):
         model.replace_word_vectors(vectors)
     return model
@@ -140,16 +134,11 @@ def _unsupported(path: str, what: str) -> str:
 
 def _missing(path: str, revision: str | None, error: Exception | None = None) -> str:
     if Path(path).is_dir():
-        pickled = sorted(file.name for file in Path(path).glob("pytorch_model*.bin"))
-        if pickled:
-            return f"the folder {path} holds {_PICKLED} ({pickled[0]})"
         return (
             f"the folder {path} holds no complete model: config.json and model.safetensors are required, "
             "which train-source and transfer write when they finish"
         )
     at = f" at revision {revision}" if revision else ""
-    if error is not None and SAFE_WEIGHTS_NAME in str(error):
-        return f"no model {path}{at}: it has no {SAFE_WEIGHTS_NAME}; if it has {_PICKLED}"
     why = "" if error is None else f": {explain_hub_error(error, path, revision=revision)}"
     return f"no model {path}{at}: it is neither a local folder nor within reach on the Hub{why}"
 

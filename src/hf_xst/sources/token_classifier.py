@@ -10,23 +10,23 @@ from typing import Any, Literal, NamedTuple, Self
 
 import torch
 import yaml
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForTokenClassification
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
-from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils import CONFIG_NAME
 
 from hf_xst.console import say
 from hf_xst.data import UPOS_TAGS
 from hf_xst.data.labels import OUTSIDE, check_bio
 from hf_xst.data.sentence import BLANK
 from hf_xst.models.columns import Row
-from hf_xst.models.configuration import StructuredConfig, check_choice, check_names
-from hf_xst.models.model_checks import check_loaded, read_settings, weight_files
+from hf_xst.models.configuration import StructuredConfig, check_names
+from hf_xst.models.model_checks import check_loaded, read_settings, read_tensors
 from hf_xst.models.pretrained_files import load_tokenizer, piece_limit
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.numerics import safe_log, tensors_digest, working_dtype
+from hf_xst.records import checked
 from hf_xst.remote import explain_hub_error, split_revision
 from hf_xst.sources.base import OtherTagger, inference_device
 
@@ -69,7 +69,7 @@ class TokenClassifier(OtherTagger):
         column: str | None = None,
         pooling: str = "first",
     ) -> None:
-        check_choice("pooling", pooling, ("first", "mean"))
+        checked(Literal["first", "mean"], pooling, "pooling")
         self.pooling = pooling
         label_of: dict[Any, str] = dict(model.config.id2label or {})
         names = [label_of[index] for index in range(len(label_of))]
@@ -96,7 +96,7 @@ class TokenClassifier(OtherTagger):
         hub: dict[str, Any] = {"revision": revision} if revision else {}
         try:
             settings = _checked_settings(name, hub)
-            weight_files(name, hub)
+            read_tensors(name, hub)
             model, report = AutoModelForTokenClassification.from_pretrained(
                 name,
                 config=AutoConfig.for_model(**settings),
@@ -108,14 +108,8 @@ class TokenClassifier(OtherTagger):
                 **hub,
             )
             tokenizer = load_tokenizer(name, **hub)
-        except (OSError, SafetensorError) as error:
-            if SAFE_WEIGHTS_NAME in str(error) or isinstance(error, SafetensorError):
-                raise ValueError(
-                    f"cannot read {SAFE_WEIGHTS_NAME} of {name}, and pickled weights are refused because "
-                    f"they can run any program: {error}"
-                ) from error
-            local = Path(name).exists()
-            why = str(error) if local else explain_hub_error(error, name, revision=revision)
+        except OSError as error:
+            why = str(error) if Path(name).exists() else explain_hub_error(error, name, revision=revision)
             raise ValueError(f"cannot load the token classifier {name}: {why}") from error
         check_loaded(name, model, {**report, "unexpected_keys": ()})
         return cls(nn.Module.to(model, inference_device()), tokenizer, **options)
@@ -154,7 +148,8 @@ class _ClassifierPieces(PretrainedWords):
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
         nn.Module.__init__(self)  # the parent would build an encoder from a configuration
-        self.frozen_layers, self.piece_pooling = -1, "none"
+        self.frozen_layers = -1
+        self.piece_pooling = "none"  # type: ignore[assignment]
         self.max_pieces = min(StructuredConfig.max_pieces, piece_limit(model, tokenizer))
         self.set_encoder(model, tokenizer)
 

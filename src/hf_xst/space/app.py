@@ -33,14 +33,11 @@ Outputs = list[Any]
 
 
 def build(backend: Backend, examples: Sequence[ConlluSentence]) -> Any:
-    """Return the app as a `gradio.Blocks` for `launch`, with example sentences to choose from.
+    """Return the app as a `gradio.Blocks` for `launch`, with at least one example sentence.
 
     Raises:
         ImportError: gradio is not installed.
-        ValueError: There is no example.
     """
-    if not examples:
-        raise ValueError("no example sentences; at least one is required")
     gradio = import_optional("gradio", "demo")
     cache = (FILES_AGE, FILES_AGE)
     with gradio.Blocks(title=TITLE, analytics_enabled=False, delete_cache=cache) as blocks:

@@ -42,8 +42,6 @@ class Backend:
     """Draw results of source models by task, `parser` or `tagger`; at least one is required."""
 
     def __init__(self, tasks: Mapping[str, TaskModels]) -> None:
-        if not tasks:
-            raise ValueError("neither parsers nor taggers; at least one source model is required")
         self.tasks = dict(tasks)
 
     @property

@@ -95,15 +95,13 @@ def run_steps(
 
 
 class TaskModels:
-    """Sources of one kind by name, applied to single sentences.
+    """Sources by name, at least one, applied to single sentences.
 
     Raises:
-        ValueError: There is no model, or they are of different kinds.
+        ValueError: They are of different kinds.
     """
 
     def __init__(self, models: Mapping[str, AnySource]) -> None:
-        if not models:
-            raise ValueError("no source models; at least one is required")
         self.pool = SourcePool(models)
         self.names = self.pool.names
         self.sources = list(models)
