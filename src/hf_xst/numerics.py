@@ -94,8 +94,7 @@ def wide_logsumexp(x: Tensor, mask: Tensor) -> Tensor:
     Returns:
         (...) in the working precision.
     """
-    half = x.dtype in (torch.float16, torch.bfloat16)
-    return _WideLogSumExp.apply(x.float() if half else x, mask)  # type: ignore[no-any-return, no-untyped-call]
+    return _WideLogSumExp.apply(at_least_single(x), mask)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def parser_over(bert, seed, **changes):
 
 def test_cached_embeddings_equal_the_encoder_output(bert, tmp_path):
     model = parser_over(bert, 1)
-    cache = CachedEmbeddings.empty_for(model)
+    cache = CachedEmbeddings.compute(model, [])
     sentences = [list(words) for words in ROWS["words"]]
     cache.add(model, sentences, batch_words=6)
     cache.add(model, sentences[:1])
@@ -63,7 +63,7 @@ def test_training_on_cached_embeddings_has_the_same_losses(bert, tmp_path):
     losses = []
     for is_cached in (False, True):
         model = parser_over(bert, 1)
-        cache = CachedEmbeddings.empty_for(model) if is_cached else None
+        cache = CachedEmbeddings.compute(model, []) if is_cached else None
         if cache is not None:
             cache.add(model, rows["words"])
         trainer = SupervisedTrainer(model, arguments(tmp_path, 2), rows, eval_dataset=rows, embeddings=cache)
@@ -100,8 +100,8 @@ def test_sources_with_equal_encoders_encode_each_batch_once(bert, monkeypatch):
 def test_different_or_trained_encoders_are_not_shared(bert):
     trained = parser_over(bert, 2, frozen_layers=1)
     assert shared_encoders({"one": parser_over(bert, 1), "other": trained}) == {}
-    assert CachedEmbeddings.empty_for(trained) is None
-    assert CachedEmbeddings.empty_for(model_of("parser")) is None
+    assert CachedEmbeddings.compute(trained, []) is None
+    assert CachedEmbeddings.compute(model_of("parser"), []) is None
     other = parser_over(bert, 2, piece_pooling="first")
     assert shared_encoders({"one": parser_over(bert, 1), "other": other}) == {}
 

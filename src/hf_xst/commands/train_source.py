@@ -117,7 +117,7 @@ def _initial_model(options: TrainSourceArguments) -> StructuredModel | None:
             f"leave out {', '.join(conflicts)}"
         )
     model = load_model(options.init_from, vectors=read_word_vectors(options))
-    if not isinstance(model, KINDS[options.task][0]):
+    if not isinstance(model, KINDS[options.task]):
         raise ValueError(f"--task is {options.task}, the initial model is a {model.config.model_type}")
     model.config.start_sha256 = weights_digest(model)
     if fields:
@@ -168,12 +168,12 @@ def _settings(options: TrainSourceArguments, folder: RunFolder, metric: str) -> 
 
 
 def _model_fields(options: TrainSourceArguments) -> dict[str, Any]:
-    return model_fields(KINDS[options.task].model_class, options.model)
+    return model_fields(KINDS[options.task], options.model)
 
 
 def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:
     """Load the training and the development split, with a summary of each."""
-    model_class, _ = KINDS[options.task]
+    model_class = KINDS[options.task]
     columns = (fields.get("column", model_class.label_column),)
     prepared = partial(prepare_gold, columns=columns, faulty=options.faulty)
     raw = split_of(options.treebank, options.split, options.data)
@@ -199,7 +199,7 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
 
 
 def _from_scratch(options: TrainSourceArguments, fields: dict[str, Any], train: Dataset) -> StructuredModel:
-    model_class, _ = KINDS[options.task]
+    model_class = KINDS[options.task]
     column = fields.get("column", model_class.label_column)
     if train.features[column] != List(Value("string")):
         raise ValueError(f"--model column={column}: expected a column with a label for each word")

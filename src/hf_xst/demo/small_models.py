@@ -120,7 +120,8 @@ def _train(
     """Train a model on its language, then replace its words by those of the target languages."""
     language = generate_language(settings, sentences=sentences, seed=10 * SEED)
     rows = Dataset.from_list(language.sentences)
-    model_class, config_class = KINDS[task]
+    model_class = KINDS[task]
+    config_class: Any = model_class.config_class
     set_seed(SEED)
     config = config_class(**model_class.settings_from_rows(rows), **SIZES[task])
     model = model_class.from_vectors(config, _vectors(language.vectors.words, language.vectors.matrix))

@@ -99,12 +99,6 @@ class CachedEmbeddings:
         return len(self._embeddings)
 
     @classmethod
-    def empty_for(cls, model: StructuredModel) -> CachedEmbeddings | None:
-        """Return an empty cache for a model with a frozen encoder, None for other models."""
-        fingerprint = encoder_fingerprint(model)
-        return None if fingerprint is None else cls(fingerprint)
-
-    @classmethod
     def compute(
         cls, model: StructuredModel, sentences: Iterable[Sequence[str]], folder: Path | None = None
     ) -> CachedEmbeddings | None:
@@ -115,12 +109,12 @@ class CachedEmbeddings:
             sentences: lists of words.
             folder: cache between runs, with one subfolder for each encoder; if omitted, memory only.
         """
-        cache = cls.empty_for(model)
-        if cache is None:
+        fingerprint = encoder_fingerprint(model)
+        if fingerprint is None:
             return None
-        path = None if folder is None else folder / cache.fingerprint[:16]
-        if path is not None and (path / EMBEDDINGS_FILE).exists():
-            cache = cls.load(path)
+        path = None if folder is None else folder / fingerprint[:16]
+        is_cached = path is not None and (path / EMBEDDINGS_FILE).exists()
+        cache = cls.load(path) if path is not None and is_cached else cls(fingerprint)
         known = len(cache)
         cache.add(model, sentences)
         if path is not None and len(cache) > known:

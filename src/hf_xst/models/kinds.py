@@ -1,35 +1,29 @@
-"""The one registry of model kinds: task name, model class and configuration class."""
+"""The one registry of model kinds by task name."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformers import MODEL_MAPPING, AutoConfig
 
 from hf_xst.models.columns import StructureColumns
-from hf_xst.models.configuration import BiaffineParserConfig, CrfTaggerConfig, StructuredConfig
 from hf_xst.models.modeling import StructuredModel, register
 from hf_xst.models.parser import BiaffineParser
 from hf_xst.models.tagger import CrfTagger
 
 
-class ModelKind(NamedTuple):
-    """One kind of model."""
-
-    model_class: type[StructuredModel]
-    config_class: type[StructuredConfig]
+def model_type_of(model_class: type[StructuredModel]) -> str:
+    """Return the `model_type` of a class of models."""
+    return str(model_class.config_class.model_type)  # type: ignore[union-attr]
 
 
-KINDS = {
-    "parser": ModelKind(BiaffineParser, BiaffineParserConfig),
-    "tagger": ModelKind(CrfTagger, CrfTaggerConfig),
-}
-"""The kinds of this package by task name; other packages `register` theirs with the Auto classes."""
-TASK_OF_MODEL_TYPE = {kind.config_class.model_type: task for task, kind in KINDS.items()}
+KINDS: dict[str, type[StructuredModel]] = {"parser": BiaffineParser, "tagger": CrfTagger}
+"""The model classes of this package by task name; other packages `register` theirs with the Auto classes."""
+TASK_OF_MODEL_TYPE = {model_type_of(kind): task for task, kind in KINDS.items()}
 """`model_type` of a configuration to task name."""
 
 for kind in KINDS.values():
-    register(kind.config_class, kind.model_class)
+    register(kind.config_class, kind)  # type: ignore[arg-type]
 
 
 def model_class(model_type: str) -> type[StructuredModel]:
@@ -58,11 +52,6 @@ def model_class_for(kind: StructureColumns) -> type[StructuredModel]:
     if isinstance(kind, StructuredModel):
         return type(kind)
     for each in KINDS.values():
-        if each.model_class.structure is kind.structure:
-            return each.model_class
+        if each.structure is kind.structure:
+            return each
     raise ValueError(f"no kind of model has the structure {kind.structure.__name__}")
-
-
-def model_type_of(model_class: type[StructuredModel]) -> str:
-    """Return the `model_type` of a class of models."""
-    return str(model_class.config_class.model_type)  # type: ignore[union-attr]

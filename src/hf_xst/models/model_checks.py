@@ -97,7 +97,9 @@ def read_tensors(name: str, hub: Mapping[str, Any]) -> dict[str, tuple[str, int]
                     part = content.get_slice(key)
                     tensors[key] = (part.get_dtype(), math.prod(part.get_shape()))
         except SafetensorError as error:
-            raise ValueError(f"{file} of {name} is truncated or damaged ({error}); copy it again") from error
+            raise ValueError(
+                f"{file} of {name} cannot be read ({error}): it is truncated or damaged; copy it again"
+            ) from error
     return tensors
 
 
