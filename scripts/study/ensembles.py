@@ -20,7 +20,7 @@ from grouped_weights import GroupedWeights
 from truth import infer_truth
 
 from hf_xst.charts import log_opinion_pool
-from hf_xst.charts.chart import FLOOR, SourceDistributions
+from hf_xst.charts.chart import FLOOR, Rule, SourceDistributions
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.sentences import annotate, gold_rows, split_of
 from hf_xst.commands.training import key_values
@@ -45,6 +45,7 @@ from hf_xst.sources.pool import AnySource, SourcePool, kind_of
 
 Models = Mapping[str, AnySource]
 Columns = dict[str, list[Any]]
+Combine = Callable[[SourceDistributions], Any]  # to the best structures of a batch
 Predict = Callable[[SourcePool, Sequence[Row]], list[Columns]]
 SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
 
@@ -67,7 +68,7 @@ def main(arguments: argparse.Namespace) -> None:
         singles["average"] = average_models(pooled)
     if "average-agreement" in arguments.rules:
         singles["average-agreement"] = average_models(pooled, agreement)
-    rules = combinations(arguments, agreement, next(iter(pooled.values())))
+    rules = combinations(arguments, agreement, SourcePool(pooled))
     for split in ("dev", "test"):
         given = getattr(arguments, split)
         if given:
@@ -102,7 +103,7 @@ def score_split(
     treebank: Sequence[str],
     singles: Models,
     pooled: Models,
-    rules: Mapping[str, Predict],
+    rules: tuple[Mapping[str, Combine], Mapping[str, Predict]],
     arguments: argparse.Namespace,
     vectors: WordVectors | None,
 ) -> Iterator[dict[str, Any]]:
@@ -118,7 +119,8 @@ def score_split(
         else combine(SourcePool({name: model}), rows, "majority")
         for name, model in singles.items()
     }
-    predictions |= {name: predict(pool, rows) for name, predict in rules.items()}
+    predictions |= combine_all(pool, rows, rules[0])
+    predictions |= {name: predict(pool, rows) for name, predict in rules[1].items()}
     counts = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}
     for method, predicted in predictions.items():
         scores = score(predicted, gold, columns)
@@ -154,9 +156,13 @@ def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[
 
 
 def combinations(
-    arguments: argparse.Namespace, agreement: Mapping[str, float], model: AnySource
-) -> dict[str, Predict]:
-    """Return the combinations to score, by name, as functions of a pool and rows."""
+    arguments: argparse.Namespace, agreement: Mapping[str, float], pool: SourcePool
+) -> tuple[dict[str, Combine], dict[str, Predict]]:
+    """Return the combinations to score, by name: those of a batch's distributions, and others."""
+
+    def pooled(rule: Rule = "pool", weights: Mapping[str, float] | None = None) -> Combine:
+        by_source = pool.weights(weights)
+        return lambda sources: sources.with_pooled(sources.pooled(rule, by_source, FLOOR)).best()
 
     def of_files(rule: Literal["majority", "pool"], probabilities: bool) -> Predict:
         def predict(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
@@ -165,42 +171,54 @@ def combinations(
 
         return predict
 
-    def pool_with(weights: Mapping[str, float]) -> Predict:
-        return lambda pool, rows: combine(pool, rows, "pool", pool.weights(weights))
-
-    known: dict[str, Predict] = {
-        "vote": lambda pool, rows: combine(pool, rows, "majority"),
-        "pool": lambda pool, rows: combine(pool, rows, "pool"),
-        "linear-pool": lambda pool, rows: combine(pool, rows, "linear"),
-        "pool-agreement": pool_with(agreement),
+    combined: dict[str, Combine] = {
+        "vote": lambda sources: sources.sources[0].majority([each.best() for each in sources.sources]),
+        "pool": pooled(),
+        "linear-pool": pooled("linear"),
+    }
+    others: dict[str, Predict] = {
         "vote-files": of_files("majority", False),
         "pool-files": of_files("pool", False),
         "pool-probabilities": of_files("pool", True),
     }
-    if len(model.columns) == 1:  # parts of a tree depend on each other
-        known["truth"] = true_labels
+    if agreement:
+        combined["pool-agreement"] = pooled(weights=agreement)
+    if len(pool.kind.columns) == 1:  # parts of a tree depend on each other
+        others["truth"] = true_labels
     if arguments.other_weights:
         other = json.loads(Path(arguments.other_weights).read_text(encoding="utf-8"))
-        known["pool-published"] = pool_with(other["published"])
-        known["pool-grouped"] = lambda pool, rows: by_group(pool, rows, other["grouped"])
-    rules = {name: known[name] for name in arguments.rules if name in known}
+        combined["pool-published"] = pooled(weights=other["published"])
+        combined["pool-grouped"] = by_group(GroupedWeights.from_names(other["grouped"], pool.source_names))
+    combined = {name: each for name, each in combined.items() if name in arguments.rules}
     if arguments.weights:
-        rules["pool-learned"] = pool_with(read_weights(arguments.weights))
-    return rules
+        combined["pool-learned"] = pooled(weights=read_weights(arguments.weights))
+    return combined, {name: each for name, each in others.items() if name in arguments.rules}
 
 
-def by_group(pool: SourcePool, rows: Sequence[Row], parameters: Mapping[str, Any]) -> list[Columns]:
-    """Decode the pool with weights by group."""
-    weights = GroupedWeights.from_names(parameters, pool.source_names)
+def combine_all(
+    pool: SourcePool, rows: Sequence[Row], rules: Mapping[str, Combine]
+) -> dict[str, list[Columns]]:
+    """Run all sources once, and return the structures of each combination for all rows."""
 
-    def run(batch: list[Row]) -> list[Columns]:
+    def run(batch: list[Row]) -> list[tuple[Columns, ...]]:
         sources = SourceDistributions(pool.distributions(batch))
+        lengths = torch.tensor([len(row["words"]) for row in batch])
+        bests = [rule(sources) for rule in rules.values()]
+        return list(zip(*(pool.kind.decode(best, lengths, pool.names) for best in bests), strict=True))
+
+    found = list(in_batches(rows, run)) if rules else []
+    return {name: [columns[index] for columns in found] for index, name in enumerate(rules)}
+
+
+def by_group(weights: GroupedWeights) -> Combine:
+    """Decode the pool with weights by group."""
+
+    def best(sources: SourceDistributions) -> Any:
         marginals = sources.log_marginals
         pooled = log_opinion_pool(marginals, weights.weights(marginals), FLOOR, valid=sources.valid)
-        lengths = torch.tensor([len(row["words"]) for row in batch])
-        return pool.kind.decode(sources.with_pooled(pooled).best(), lengths, pool.names)
+        return sources.with_pooled(pooled).best()
 
-    return list(in_batches(rows, run))
+    return best
 
 
 def true_labels(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from as_files import as_files, word_probabilities
 from configuration import FROM_LABELS, RULES
-from ensembles import by_group, true_labels
+from ensembles import by_group, combine_all, true_labels
 from grouped_weights import GroupedWeights
 from truth import infer_truth
 
@@ -42,7 +42,8 @@ def pool_of(kind: str, count: int = 3, **changes: Any) -> SourcePool:
 def test_pools_with_weights_by_group_are_decoded(kind):
     pool = pool_of(kind)
     weights = GroupedWeights(np.array([[0.5, 0.3, 0.0], [0.0, 1.0, -0.5], [-1.0, 0.0, 0.7]]))
-    predictions = by_group(pool, ROWS, weights.by_name(pool.source_names))
+    weights = GroupedWeights.from_names(weights.by_name(pool.source_names), pool.source_names)
+    predictions = combine_all(pool, ROWS, {"grouped": by_group(weights)})["grouped"]
     for row, predicted in zip(ROWS, predictions, strict=True):
         distributions = pool.distributions([row])
         marginals, first = stacked_log_marginals(distributions), distributions[0]
