@@ -44,6 +44,7 @@ def all_jobs(jobs: Jobs) -> Iterator[Job]:
             for name, source in jobs.usable(task).items():
                 if not source.place:
                     yield jobs.train_source(encoder, task, name)
+                if source.test:
                     yield jobs.evaluate_source(encoder, task, name)
             for target in jobs.study.targets:
                 block = (encoder, task, target)
