@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from unicodedata import category
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
@@ -20,8 +20,8 @@ from rich.segment import Segment
 
 from hf_xst.processes import process_count
 
-_CONTROLS = ("Cc", "Cs", "Zl", "Zp")
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Control characters, line and paragraph separators, overrides of text direction, and halves of pairs.
+_HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str, kept: str = "") -> str:
@@ -33,12 +33,7 @@ def printable(text: str, kept: str = "") -> str:
         text: the text.
         kept: characters that are kept, such as line breaks.
     """
-    if text.isprintable():
-        return text
-    return "".join(
-        "�" if letter not in kept and (letter in _BIDI or category(letter) in _CONTROLS) else letter
-        for letter in text
-    )
+    return _HOSTILE.sub(lambda match: match[0] if match[0] in kept else "�", text)
 
 
 class FilteredConsole(Console):

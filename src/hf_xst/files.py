@@ -114,26 +114,26 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     Raises:
         ValueError: an output is an input.
     """
-    for output in map(Path, outputs):
-        target = output.resolve()
-        for name, value in vars(options).items():
-            for path in _paths_in(value) if name in FILE_OPTIONS | FOLDER_OPTIONS else ():
-                parts = [path / part for part in _PARTS_OF_FOLDERS if name in FOLDER_OPTIONS]
-                same = target == path or (target.exists() and path.exists() and target.samefile(path))
-                if same or (target.parent in parts and target.exists()):
-                    raise ValueError(
-                        f"{output} would overwrite an input of --{name.replace('_', '-')}; choose another "
-                        "--output"
-                    )
+    for name, path in _inputs(options):
+        parts = [path / part for part in _PARTS_OF_FOLDERS if name in FOLDER_OPTIONS]
+        for output in map(Path, outputs):
+            target = output.resolve()
+            same = target == path or (target.exists() and path.exists() and target.samefile(path))
+            if same or (target.parent in parts and target.exists()):
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{output} would overwrite an input of {flag}; choose another --output")
 
 
-def _paths_in(value: Any) -> Iterator[Path]:
-    """Yield the existing paths that an option names, resolved."""
-    for word in value if isinstance(value, list) else [value]:
-        for part in {word, *word.split(",")} if isinstance(word, str) else ():
-            for text in {part, part.partition("=")[2]}:
-                if text and os.path.lexists(text):
-                    yield Path(text).resolve()
+def _inputs(options: Any) -> Iterator[tuple[str, Path]]:
+    """Yield the existing paths that options for inputs name, resolved, with the option's name."""
+    for name, value in vars(options).items():
+        if name not in FILE_OPTIONS | FOLDER_OPTIONS:
+            continue
+        for word in value if isinstance(value, list) else [value]:
+            for part in {word, *word.split(",")} if isinstance(word, str) else ():
+                for text in {part, part.partition("=")[2]}:
+                    if text and os.path.lexists(text):
+                        yield name, Path(text).resolve()
 
 
 def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
@@ -234,13 +234,12 @@ def input_files(options: Any) -> dict[str, list[Path]]:
     Those of a folder are all but runs, hidden files, cards and pictures.
     """
     files: dict[str, list[Path]] = {}
-    for name, value in vars(options).items():
-        for place in _paths_in(value) if name in FILE_OPTIONS | FOLDER_OPTIONS else ():
-            inside = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
-            files.setdefault(name, []).extend(
-                path
-                for path in inside
-                if path.suffix not in _DESCRIPTIONS
-                and not any(part == "run" or part[0] == "." for part in path.relative_to(place).parts)
-            )
+    for name, place in _inputs(options):
+        inside = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
+        files.setdefault(name, []).extend(
+            path
+            for path in inside
+            if path.suffix not in _DESCRIPTIONS
+            and not any(part == "run" or part[0] == "." for part in path.relative_to(place).parts)
+        )
     return files

@@ -37,9 +37,10 @@ def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, l
 
 
 def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tensor) -> Tensor:
-    """Return normalised weights that broadcast over groups: (S, 1, 1) or (S, B, G)."""
+    """Return normalised weights that broadcast over groups, (S, 1, 1) or (S, B, G); reject NaN."""
     if log_marginals.dim() != 4:
         raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
+    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     normalised = normalised_weights(weights, log_marginals.shape[0], log_marginals)
     return normalised[:, None, None] if normalised.dim() == 1 else normalised
 
@@ -77,7 +78,6 @@ def log_opinion_pool(
     normalised = group_weights(weights, log_marginals)
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
-    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
     floored = with_floor(log_marginals, floor)
     missing = floored == -torch.inf
@@ -167,6 +167,5 @@ def linear_opinion_pool(
         ValueError: the shape or the weights do not fit, or a log-probability is NaN.
     """
     normalised = group_weights(weights, log_marginals)
-    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     pooled = logsumexp(log_marginals + safe_log(normalised)[..., None], 0)
     return log_normalise(pooled if valid is None else torch.where(valid, pooled, -torch.inf), -1)
