@@ -116,14 +116,6 @@ def test_encoders_with_missing_weights_are_refused(bert: Path, tmp_path: Path) -
         model_over(tmp_path)
 
 
-def test_pickled_encoders_are_refused(bert: Path, tmp_path: Path) -> None:
-    AutoModel.from_pretrained(bert).config.save_pretrained(tmp_path)
-    piece_tokenizer().save_pretrained(tmp_path)
-    torch.save(AutoModel.from_pretrained(bert).state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="pickled weights are refused"):
-        model_over(tmp_path)
-
-
 def test_models_built_from_a_configuration_have_no_tokenizer(bert: Path) -> None:
     fresh = CrfTagger(model_over(bert).config)
     assert isinstance(fresh.encoder.words, PretrainedWords)

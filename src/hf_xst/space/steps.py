@@ -150,6 +150,4 @@ class TaskModels:
     def predict(self, words: Sequence[str]) -> dict[str, list[Any]]:
         """Return the columns of the uniform pool's best structure, for models that read words only."""
         sentence = self.distributions(words)
-        sources = sentence.distributions
-        ensemble = sources.with_pooled(sources.pooled("pool", None, FLOOR))
-        return self.decode(sentence, ensemble.best_candidates()[0])
+        return self.decode(sentence, run_steps(sentence, dict.fromkeys(self.sources, 1.0), 1.0).best)

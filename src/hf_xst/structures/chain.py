@@ -21,7 +21,7 @@ class LinearChainCRF(Structure[Tensor]):
     C = T * T. A sentence of one position has no group: its T tags are equally probable, log Z = log T.
 
     Args:
-        pair_scores: (B, N-1, T, T): pair_scores[b, j, a, c] is tag a at position j followed by tag c at j+1.
+        scores: (B, N-1, T, T): scores[b, j, a, c] is tag a at position j followed by tag c at j+1.
             Entries from the length on never matter, NaN included.
         lengths: (B,) positions of each sentence, 1..N; defaults to N.
 
@@ -31,13 +31,10 @@ class LinearChainCRF(Structure[Tensor]):
 
     LABEL_AXES: ClassVar[tuple[int, ...]] = (-2, -1)
 
-    def __init__(self, pair_scores: Tensor, lengths: Tensor | None = None) -> None:
-        super().__init__(pair_scores, lengths)
-
     @staticmethod
     def _positions(scores: Tensor) -> int:
         if scores.ndim != 4 or scores.shape[2] != scores.shape[3] or scores.shape[3] < 1:
-            raise ValueError(f"pair_scores must have shape (B, N-1, T, T), got {tuple(scores.shape)}")
+            raise ValueError(f"scores must have shape (B, N-1, T, T), got {tuple(scores.shape)}")
         return scores.shape[1] + 1
 
     @property

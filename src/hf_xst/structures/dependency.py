@@ -127,7 +127,8 @@ class DependencyTreeCRF(Structure[Tree]):
         """Return the heads and labels of the best trees; ties go to lower heads and lower labels."""
         # Each arc takes its best label, so the best labelled tree is the best tree over max_l: (B, N+1, N+1)
         scores = self.decodable().scores.detach()
-        strongest = self._masked(scores.amax(3).to(working_dtype(self.scores.device)))
+        strongest = scores.amax(3).to(working_dtype(scores.device))
+        strongest = strongest.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
         checked_below_infinity(strongest)
         if self.projective:
             heads = best_projective_heads(strongest, self.lengths, self.single_root)
@@ -183,9 +184,6 @@ class DependencyTreeCRF(Structure[Tree]):
         nodes = torch.arange(self.scores.shape[1], device=self.scores.device)
         inside = nodes <= self.lengths.unsqueeze(1)
         return inside[:, :, None] & (inside & (nodes > 0))[:, None, :] & (nodes[:, None] != nodes)
-
-    def _masked(self, arcs: Tensor) -> Tensor:
-        return arcs.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
 
     def _with_idle_padding(self, arcs: Tensor) -> Tensor:
         """Attach the words beyond each end to word 1 with score 0, so that every sentence has N words."""
