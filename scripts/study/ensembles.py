@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
-from as_files import as_files
+from as_files import Prediction, as_files, predictions_of
 from datasets import Dataset
 from grouped_weights import GroupedWeights
 from truth import infer_truth
@@ -46,7 +46,8 @@ from hf_xst.sources.pool import AnySource, SourcePool, kind_of
 Models = Mapping[str, AnySource]
 Columns = dict[str, list[Any]]
 Combine = Callable[[SourceDistributions], Any]  # to the best structures of a batch
-Predict = Callable[[SourcePool, Sequence[Row]], list[Columns]]
+Predictions = Sequence[Sequence[Prediction]]  # of each source, for each sentence
+Predict = Callable[[SourcePool, Sequence[Row], Predictions], list[Columns]]
 SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
 
 
@@ -113,14 +114,20 @@ def score_split(
     rows = annotate(gold, arguments.tagger, vectors)
     embeddings = cache_embeddings(singles, rows, arguments.embedding_cache)
     pool = SourcePool(pooled, states={name: embeddings.get(f"direct:{name}") for name in pooled})
+    combined, others = rules
+    found = run_sources(pool, rows, list(combined.values()))
+    by_sentence = [each.predictions for each in found]
     predictions = {
-        name: list(predict_rows(model, rows, embeddings=embeddings.get(name)))
-        if isinstance(model, StructuredModel)
-        else combine(SourcePool({name: model}), rows, "majority")
-        for name, model in singles.items()
+        f"direct:{name}": [each[index].columns for each in by_sentence]
+        for index, name in enumerate(pool.source_names)
     }
-    predictions |= combine_all(pool, rows, rules[0])
-    predictions |= {name: predict(pool, rows) for name, predict in rules[1].items()}
+    predictions |= {
+        name: list(predict_rows(model, rows, embeddings=embeddings.get(name)))
+        for name, model in singles.items()
+        if isinstance(model, StructuredModel)  # with labels that the pool may lack
+    }
+    predictions |= {name: [each.combined[index] for each in found] for index, name in enumerate(combined)}
+    predictions |= {name: predict(pool, rows, by_sentence) for name, predict in others.items()}
     counts = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}
     for method, predicted in predictions.items():
         scores = score(predicted, gold, columns)
@@ -164,10 +171,10 @@ def combinations(
         by_source = pool.weights(weights)
         return lambda sources: sources.with_pooled(sources.pooled(rule, by_source, FLOOR)).best()
 
-    def of_files(rule: Literal["majority", "pool"], probabilities: bool) -> Predict:
-        def predict(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
+    def of_files(rule: Literal["majority", "pool"], stated: bool) -> Predict:
+        def predict(pool: SourcePool, rows: Sequence[Row], found: Predictions) -> list[Columns]:
             with TemporaryDirectory() as folder:
-                return combine(as_files(pool, rows, Path(folder), probabilities=probabilities), rows, rule)
+                return combine(as_files(pool, rows, found, Path(folder), stated=stated), rows, rule)
 
         return predict
 
@@ -195,19 +202,28 @@ def combinations(
     return combined, {name: each for name, each in others.items() if name in arguments.rules}
 
 
-def combine_all(
-    pool: SourcePool, rows: Sequence[Row], rules: Mapping[str, Combine]
-) -> dict[str, list[Columns]]:
-    """Run all sources once, and return the structures of each combination for all rows."""
+class Found(NamedTuple):
+    """The structures of each combination for a sentence, and the predictions of each source."""
 
-    def run(batch: list[Row]) -> list[tuple[Columns, ...]]:
+    combined: list[Columns]
+    predictions: list[Prediction]
+
+
+def run_sources(pool: SourcePool, rows: Sequence[Row], rules: Sequence[Combine]) -> list[Found]:
+    """Run all sources once over all rows."""
+    kind, names = pool.kind, pool.names
+
+    def run(batch: list[Row]) -> list[Found]:
         sources = SourceDistributions(pool.distributions(batch))
         lengths = torch.tensor([len(row["words"]) for row in batch])
-        bests = [rule(sources) for rule in rules.values()]
-        return list(zip(*(pool.kind.decode(best, lengths, pool.names) for best in bests), strict=True))
+        combined = [kind.decode(rule(sources), lengths, names) for rule in rules]
+        predictions = predictions_of(sources, kind, lengths, names)
+        return [
+            Found([each[index] for each in combined], [each[index] for each in predictions])
+            for index in range(len(batch))
+        ]
 
-    found = list(in_batches(rows, run)) if rules else []
-    return {name: [columns[index] for columns in found] for index, name in enumerate(rules)}
+    return list(in_batches(rows, run))
 
 
 def by_group(weights: GroupedWeights) -> Combine:
@@ -221,17 +237,10 @@ def by_group(weights: GroupedWeights) -> Combine:
     return best
 
 
-def true_labels(pool: SourcePool, rows: Sequence[Row]) -> list[Columns]:
+def true_labels(pool: SourcePool, rows: Sequence[Row], found: Predictions) -> list[Columns]:
     """Infer the labels of words from those that all sources predict."""
-    model = pool.kind
-    (column,) = model.columns
-
-    def run(batch: list[Row]) -> list[list[list[str]]]:
-        lengths = torch.tensor([len(row["words"]) for row in batch])
-        votes = [model.decode(each.best(), lengths, pool.names) for each in pool.distributions(batch)]
-        return [[columns[column] for columns in sentence] for sentence in zip(*votes, strict=True)]
-
-    votes = list(in_batches(rows, run))
+    (column,) = pool.kind.columns
+    votes = [[prediction.columns[column] for prediction in sentence] for sentence in found]
     by_source = [list(chain.from_iterable(labels)) for labels in zip(*votes, strict=True)]
     names = sorted(set(chain.from_iterable(by_source)))
     index = {name: number for number, name in enumerate(names)}

@@ -15,7 +15,7 @@ import pytest
 import torch
 from as_files import as_files, word_probabilities
 from configuration import FROM_LABELS, RULES
-from ensembles import by_group, combine_all, true_labels
+from ensembles import by_group, run_sources, true_labels
 from grouped_weights import GroupedWeights
 from truth import infer_truth
 
@@ -43,7 +43,7 @@ def test_pools_with_weights_by_group_are_decoded(kind):
     pool = pool_of(kind)
     weights = GroupedWeights(np.array([[0.5, 0.3, 0.0], [0.0, 1.0, -0.5], [-1.0, 0.0, 0.7]]))
     weights = GroupedWeights.from_names(weights.by_name(pool.source_names), pool.source_names)
-    predictions = combine_all(pool, ROWS, {"grouped": by_group(weights)})["grouped"]
+    predictions = [found.combined[0] for found in run_sources(pool, ROWS, [by_group(weights)])]
     for row, predicted in zip(ROWS, predictions, strict=True):
         distributions = pool.distributions([row])
         marginals, first = stacked_log_marginals(distributions), distributions[0]
@@ -57,17 +57,17 @@ def test_pools_with_weights_by_group_are_decoded(kind):
 def test_files_of_predictions_vote_as_their_sources_do(kind, tmp_path):
     # Without root, which best trees force: a file does not know what else an improbable root could have been.
     pool = pool_of(kind, **({"labels": ["amod", "obj", "nsubj"]} if kind == "parser" else {}))
-    files = as_files(pool, ROWS, tmp_path, probabilities=False)
+    found = [each.predictions for each in run_sources(pool, ROWS, [])]
+    files = as_files(pool, ROWS, found, tmp_path, stated=False)
     assert combine(files, ROWS, "majority") == combine(pool, ROWS, "majority")
-    stated = as_files(pool, ROWS, tmp_path, probabilities=True)
-    for source, file in zip(pool.sources, stated.sources, strict=True):
-        own, read = (each.distribution(ROWS) for each in (source, file))
-        best = own.best()
-        stated_probs, read_probs = (word_probabilities(each, best) for each in (own, read))
-        inside = torch.tensor([[index < len(row["words"]) for index in range(6)] for row in ROWS])
-        torch.testing.assert_close(
-            stated_probs[:, :6][inside].double(), read_probs[:, :6][inside].double(), atol=2e-4, rtol=0
-        )
+    stated = as_files(pool, ROWS, found, tmp_path, stated=True)
+    for index, file in enumerate(stated.sources):
+        read = file.distribution(ROWS)
+        best = pool.sources[index].distribution(ROWS).best()
+        probabilities = word_probabilities(read, best, read.group_view(read.marginals())).tolist()
+        for row, sentence, values in zip(ROWS, found, probabilities, strict=True):
+            count = len(row["words"])
+            assert values[:count] == pytest.approx(sentence[index].probabilities[:count], abs=2e-4)
 
 
 @pytest.mark.parametrize("kind", ["groups", "tagger"])
@@ -79,7 +79,7 @@ def test_truth_is_inferred_over_the_words_of_all_sentences(kind):
     names = sorted({label for labels in flat for label in labels})
     predictions = torch.tensor([[names.index(label) for label in labels] for labels in flat])
     expected = [names[index] for index in infer_truth(predictions, len(names)).argmax(1).tolist()]
-    inferred = true_labels(pool, ROWS)
+    inferred = true_labels(pool, ROWS, [found.predictions for found in run_sources(pool, ROWS, [])])
     assert [len(columns[column]) for columns in inferred] == [len(row["words"]) for row in ROWS]
     assert [label for columns in inferred for label in columns[column]] == expected
 
@@ -111,7 +111,8 @@ def test_truth_inference_outvotes_sources_that_err_alike():
         ]
         return sum(mark == predicted for mark, predicted in pairs) / len(pairs)
 
-    assert accuracy(true_labels(pool, rows)) > accuracy(combine(pool, rows, "majority")) + 0.2
+    found = [each.predictions for each in run_sources(pool, rows, [])]
+    assert accuracy(true_labels(pool, rows, found)) > accuracy(combine(pool, rows, "majority")) + 0.2
 
 
 @pytest.mark.parametrize("encoder", ["vectors", "frozen"])
