@@ -13,7 +13,14 @@ from rich.console import Console
 
 import hf_xst_cli
 from helpers.small_models import gold, model_of, vectors
-from hf_xst.commands.analyse import AnalyseArguments, analyse, chart_table, distance_table, source_table
+from hf_xst.commands.analyse import (
+    AnalyseArguments,
+    analyse,
+    chart_table,
+    distance_table,
+    plot_sources,
+    source_table,
+)
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources.analysis import describe, standard_charts
 from hf_xst.sources.loading import load_model
@@ -112,6 +119,21 @@ def test_tables_tell_the_numbers(world, tmp_path):
     assert f"{found['selection']['entropy']['rho']:.3f}" in told
 
 
+def test_the_plot_names_all_sources_and_equal_numbers_give_equal_bytes(tmp_path):
+    pytest.importorskip("matplotlib")
+    sources = {"fa": {"agreement": 0.25, "right": 0.5}, "ko": {"agreement": 0.5, "right": 0.75}}
+    result = {"sources": sources, "selection": {"agreement": {"rho": 0.5}}}
+    for name in ("one", "two"):
+        plot_sources(result, tmp_path / name)
+    first, second = (
+        {path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("one", "two")
+    )
+    assert first == second
+    assert sorted(first) == ["sources.png", "sources.svg"]
+    for text in (b">fa<", b">ko<", b">rank correlation 0.50<"):
+        assert text in first["sources.svg"]
+
+
 def test_without_the_extra_there_are_numbers_and_no_figure(world, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -125,7 +147,7 @@ def test_without_the_extra_there_are_numbers_and_no_figure(world, tmp_path, monk
     ("words", "message"),
     [
         ("--sources {here}/tagger0 {bank} --tagger {here}/tagger1", "--tagger would replace the gold"),
-        ("--sources {here}/parser0 {here}/tagger0 {bank}", "must all be models of one kind"),
+        ("--sources {here}/parser0 {here}/tagger0 {bank}", "must all predict the same columns"),
         (
             "--sources {here}/parser0 {bank} --weights {here}/weights.yaml",
             "without a source: parser1, parser2",

@@ -734,7 +734,7 @@ ERRORS = [
     ("build-charts {text} {source} --init-from en", "--init-from en is not a source; expected one of one"),
     ("build-charts {text} {source} --sigma 2", "sigma is 2.0"),
     ("build-charts {source}", "give either --treebank (with --split) or --text"),
-    ("build-charts {text} {source} {here}/tags", "must all be models of one kind"),
+    ("build-charts {text} {source} {here}/tags", "must all predict the same columns"),
     ("build-charts {text} --sources {here}/nothing", "neither a local folder nor within reach"),
     ("build-charts {text} --sources some/where@v1", "no model some/where at revision v1"),
     ("build-charts {text} --sources {here}/charts", "holds no complete model: config.json"),

@@ -7,7 +7,7 @@ import pytest
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.charts.dataset import ChartInfo, ChartSource
 from hf_xst.commands.options import TrainSourceArguments, TransferArguments
-from hf_xst.commands.presets import length_limits, resolve_steps, resolve_transfer
+from hf_xst.commands.presets import chart_use, length_limits, resolve_steps, resolve_transfer
 from hf_xst.training.collation import ChartUse
 
 TAGGER, PARSER = "hf_xst_crf_tagger", "hf_xst_biaffine_parser"
@@ -17,8 +17,12 @@ def charts(preset="paper", model_type=TAGGER, **settings):
     return ChartInfo(model_type, ["A"], [ChartSource("en")], ChartSettings(**settings), "en", preset=preset)
 
 
+def transfer(**options):
+    return TransferArguments(charts="c", output="o", **options)
+
+
 def resolve(info, **options):
-    return resolve_transfer(TransferArguments(charts="c", output="o", **options), info)
+    return resolve_transfer(transfer(**options), info)
 
 
 @pytest.mark.parametrize(("preset", "steps", "batch_size"), [("recommended", 200, 20), ("paper", 800, 80)])
@@ -35,7 +39,7 @@ def test_max_steps_takes_precedence_over_epochs_in_every_command(capsys):
     plan = resolve(charts(), max_steps=7, epochs=2)
     assert (plan.max_steps, plan.epochs) == (7, None)
     assert "--epochs 2 is ignored because --max-steps 7 was given" in capsys.readouterr().err
-    source = resolve_steps(TrainSourceArguments(output="o", max_steps=7))
+    source = resolve_steps(TrainSourceArguments(output="o", treebank="t", max_steps=7))
     assert (source.max_steps, source.epochs) == (7, None)
     assert capsys.readouterr().err == ""  # nobody gave epochs
 
@@ -84,12 +88,12 @@ def test_an_unknown_preset_is_rejected():
     ],
 )
 def test_chart_use_comes_from_the_preset_unless_given(info, options, expected):
-    assert resolve(info, **options).use == expected
+    assert chart_use(transfer(**options), info) == expected
 
 
 def test_charts_cannot_be_widened():
     with pytest.raises(ValueError, match=r"--sigma is 0\.99, but the charts hold 0\.95 .* --sigma 0\.99"):
-        resolve(charts(), sigma=0.99)
+        chart_use(transfer(sigma=0.99), charts())
 
 
 def test_models_that_the_paper_does_not_have_require_settings():

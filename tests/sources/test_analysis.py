@@ -82,7 +82,7 @@ def test_only_the_tagger_adds_groups(kind):
     distribution = pool.distributions(list(rows))[0]
     scopes = counted_groups(distribution, pool.kind.added_groups)
     counted = {scope: mask.sum(-1).tolist() for scope, mask in scopes.items()}
-    found = describe(pool, rows)["charts"]["union"]
+    found = describe(pool, rows, standard_charts())["charts"]["union"]
     if kind == "tagger":
         assert counted["with_boundaries"] == [n + 1 for n in LENGTHS]
         assert counted["without_boundaries"] == [n - 1 for n in LENGTHS]
@@ -129,9 +129,8 @@ def test_a_single_source_and_numbers_that_json_does_not_know():
 @pytest.mark.parametrize(
     ("rows", "charts", "message"),
     [
-        ([], None, "measuring charts requires sentences"),
-        ([{"sent_id": "s9", "words": ["w1"]}], None, "sentence s9 has no column mark"),
-        ([{"words": ["w1"], "mark": ["dry"]}], {}, "no kind of chart to measure"),
+        ([], standard_charts(), "measuring charts requires sentences"),
+        ([{"sent_id": "s9", "words": ["w1"]}], standard_charts(), "sentence s9 has no column mark"),
         (
             [{"words": ["w1"], "mark": ["dry"]}],
             {"pool": ChartSettings(weights={"m0": 1.0})},

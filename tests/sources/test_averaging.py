@@ -118,7 +118,7 @@ def test_models_that_cannot_be_averaged_are_rejected():
         average_models({"one": parser, "two": model_of("parser", arc_size=7)})
     with pytest.raises(ValueError, match="differ in upos_names"):
         average_models({"one": parser, "two": model_of("parser", upos_names=["X", "Y", "Z"])})
-    with pytest.raises(ValueError, match="weights that are not negative"):
+    with pytest.raises(ValueError, match="not negative"):
         average_models({"one": parser, "two": parser}, {"one": 2.0, "two": -1.0})
     other = copy.deepcopy(tagger)
     with torch.no_grad():

@@ -255,12 +255,12 @@ def test_another_identity_is_rejected_with_the_differences(tmp_path):
 
 
 def test_sources_of_several_kinds_are_rejected():
-    with pytest.raises(ValueError, match="one kind; found p: hf_xst_biaffine_parser, t: hf_xst_crf_tagger"):
+    with pytest.raises(ValueError, match="same columns; found p: head and deprel, t: upos"):
         SourcePool({"p": model_of("parser"), "t": model_of("tagger")}, [])
     with pytest.raises(ValueError, match="found none"):
         SourcePool({}, [])
     entities = model_of("tagger", column="ner_tags", scheme="bio", labels=["B-PER", "I-PER", "O"])
-    with pytest.raises(ValueError, match=r"same column; found t: upos, n: ner_tags \(bio\)"):
+    with pytest.raises(ValueError, match=r"same columns; found t: upos, n: ner_tags \(bio\)"):
         SourcePool({"t": model_of("tagger"), "n": entities})
 
 

@@ -132,12 +132,6 @@ def test_scopes_and_unknown_gold():
     assert found["without_boundaries"] == found["with_boundaries"]
 
 
-def test_totals_of_nothing_are_nan():
-    found = DistanceTotals().result()
-    assert math.isnan(found["without_boundaries"]["kl"])
-    assert found["unknown_gold"] == 0
-
-
 @law
 @given(st.integers(0, 10**6), st.sampled_from([1e-9, 1e-3]))
 def test_a_floor_may_be_added_before_pooling(seed, floor):

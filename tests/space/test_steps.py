@@ -116,7 +116,7 @@ def test_invalid_sentences_are_rejected(models, sentence, message):
 
 
 def test_invalid_settings_are_rejected():
-    with pytest.raises(ValueError, match="must all be models of one kind"):
+    with pytest.raises(ValueError, match="must all predict the same columns"):
         TaskModels({"one": model_of("parser"), "two": model_of("tagger")})
     models = TaskModels({"one": model_of("parser", uses_upos=True)})
     with pytest.raises(ValueError, match="the models read upos, which"):

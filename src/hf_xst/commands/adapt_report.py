@@ -44,6 +44,7 @@ from hf_xst.models.words import VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
 from hf_xst.sources.loading import Task, ready_model
 from hf_xst.sources.pool import SourcePool
+from hf_xst.training.trainer import joint_accuracy
 
 MARK = "<!-- written by hf-xst adapt -->"
 DRAWN, RESAMPLES = 20, 1000
@@ -145,7 +146,7 @@ class StageReporter:
         part = "arc" if task == "parser" else "tag"
         confidence = fmean(value for each in annotations for value in each.probabilities[part])
         votes = combine(self._pool, sample)
-        differing = _share_that_differs([each.columns for each in annotations], votes)
+        agreeing = joint_accuracy([each.columns for each in annotations], votes, self._model.columns)
         return f"""
 ## {task.capitalize()}
 
@@ -159,7 +160,7 @@ On the first {len(sample)} of them, with weights {plain(origin)} and temperature
 {table}
 
 - Mean confidence of the new {task} (probability of each {part}): {confidence:.3f}
-- Words on which it differs from the majority vote of the sources: {differing:.1%}
+- Words on which it differs from the majority vote of the sources: {100 - agreeing:.1f}%
 - {_unknown(self._model, sample)}
 """
 
@@ -228,7 +229,7 @@ def score_with_intervals(
 def _score_table(task: str, scores: Scores, sentences: int) -> str:
     names = SCORES[task][0]
     table = "\n".join(
-        f"| {plain(method)} |" + "".join(f" {_with_interval(*row[name])} |" for name in names)
+        f"| {plain(method)} |" + "".join(" {:.1f} ({:.1f} to {:.1f}) |".format(*row[name]) for name in names)
         for method, row in scores.items()
     )
     return f"""
@@ -238,10 +239,6 @@ On {sentences} sentences with gold, with 95 % bootstrap intervals over sentences
 |---{"|---" * len(names)}|
 {table}
 """
-
-
-def _with_interval(value: float, low: float, high: float) -> str:
-    return f"{value:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _next_steps(options: AdaptArguments, stage: Stage) -> str:
@@ -278,17 +275,6 @@ def _next_steps(options: AdaptArguments, stage: Stage) -> str:
 
 {learning}
 """
-
-
-def _share_that_differs(predictions: Sequence[Row], votes: Sequence[Row]) -> float:
-    """Return the share of words with different predictions."""
-    return fmean(
-        prediction != vote
-        for one, other in zip(predictions, votes, strict=True)
-        for prediction, vote in zip(
-            zip(*one.values(), strict=True), zip(*map(other.get, one), strict=True), strict=True
-        )
-    )
 
 
 def _counted(sentences: int, words: int) -> str:

@@ -24,8 +24,9 @@ from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
 from hf_xst.console import console, say
-from hf_xst.drawing.plots import save_figure, scatter
-from hf_xst.files import write_text
+from hf_xst.drawing.markup import BLUE
+from hf_xst.extras import import_optional
+from hf_xst.files import atomic_path, write_text
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
@@ -126,7 +127,10 @@ def source_table(result: Mapping[str, Any]) -> Table:
 
 
 def plot_sources(result: Mapping[str, Any], folder: Path) -> None:
-    """Plot the accuracy of the sources by their agreement, if the extra `plots` is installed."""
+    """Plot the accuracy of the sources by their agreement, if the extra `plots` is installed.
+
+    Equal results give equal bytes.
+    """
     points = {
         name: (measures["agreement"], 100 * measures["right"])
         for name, measures in result["sources"].items()
@@ -135,16 +139,26 @@ def plot_sources(result: Mapping[str, Any], folder: Path) -> None:
     if not points:
         return
     try:
-        figure = scatter(
-            points,
-            title="source ranking without labels",
-            x_label="agreement with the pool of the others",
-            y_label="correct candidates, %",
-            note=f"rank correlation {_format(result['selection']['agreement']['rho'], '.2f')}",
-        )
-        save_figure(figure, folder / "sources")
+        matplotlib = import_optional("matplotlib", "plots")
+        figure = import_optional("matplotlib.figure", "plots").Figure((5.0, 4.0), layout="constrained")
     except ImportError as error:
         say(f"skipped the plot: {error}", "yellow")
+        return
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.scatter([x for x, _ in points.values()], [y for _, y in points.values()], color=BLUE, s=18)
+    for name, point in points.items():
+        axes.annotate(name, point, xytext=(3, 3), textcoords="offset points", fontsize=8)
+    axes.set_title("source ranking without labels", loc="left")
+    rho = _format(result["selection"]["agreement"]["rho"], ".2f")
+    axes.set_title(f"rank correlation {rho}", loc="right", fontsize=8)
+    axes.set(xlabel="agreement with the pool of the others", ylabel="correct candidates, %")
+    # Dates and versions would differ from run to run; ids of SVG elements are hashed with a fixed salt.
+    metadata = {"svg": {"Date": None, "Creator": "hf_xst"}, "png": {"Software": "hf_xst"}}
+    settings = {"svg.hashsalt": "hf_xst", "svg.fonttype": "none"}
+    for kind, facts in metadata.items():
+        with atomic_path(folder / f"sources.{kind}") as temporary, matplotlib.rc_context(settings):
+            figure.savefig(temporary, format=kind, dpi=150, metadata=facts)
 
 
 def _table(title: str, names: Sequence[str], numbers: Sequence[str]) -> Table:

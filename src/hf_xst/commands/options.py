@@ -268,7 +268,7 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
 
 
 @dataclass(kw_only=True)
-class TransferArguments(OutputArguments, NewModelArguments, LoopArguments):
+class TransferArguments(OutputArguments, NewModelArguments, SentenceArguments, LoopArguments):
     """Train a target model on charts."""
 
     charts: str = required("Charts: a folder written by build-charts, or a data set on the Hub.")
@@ -302,9 +302,7 @@ class TransferArguments(OutputArguments, NewModelArguments, LoopArguments):
         "Sentences per batch and process; defaults to 80 (recommended, or from scratch: 20)."
     )
     treebank: str | None = option("Treebank for development curves; never trained on.")
-    data: list[str] = option("Folders that contain UD_... folders, searched for language codes.", [])
     split: str = option("Split of that treebank.", "dev")
-    tagger: str | None = option("Tagger whose tags replace those of the development sentences.")
     eval_every: int = option("Updates between development scores.", 100)
 
 

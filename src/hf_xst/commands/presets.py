@@ -210,33 +210,11 @@ def _default_preset(options: BuildChartsArguments, sources: Mapping[str, AnySour
     return PUBLISHED[model_type].preset if model_type in PUBLISHED else PAPER
 
 
-@dataclass(frozen=True)
-class TransferPlan:
-    """Resolved options of transfer: every value that training depends on besides model and charts.
-
-    Args:
-        use: which part of the stored charts the model is trained on.
-        learning_rate: of Adam.
-        l2: strength of the pull to the initial parameters.
-        batch_size: sentences per batch and process.
-        max_steps: number of updates; None if `epochs` counts.
-        epochs: passes over the charts; None if `max_steps` counts.
-    """
-
-    use: ChartUse
-    learning_rate: float
-    l2: float
-    batch_size: int
-    max_steps: int | None
-    epochs: float | None
-
-
-def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPlan:
-    """Resolve the options of transfer for some charts.
+def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferArguments:
+    """Fill in updates, batch size, learning rate and l2 of transfer for some charts.
 
     Raises:
-        ValueError: the preset of the charts is unknown, a value is out of range, sigma is larger than that of
-            the charts, or the paper has no setting for the type of model.
+        ValueError: the preset of the charts is unknown, or the paper has no setting for the type of model.
     """
     is_scratch = (options.init_from or info.initial_model) == SCRATCH
     defaults = NEW_MODEL if is_scratch and options.encoder is not None else preset_of(info)
@@ -247,11 +225,11 @@ def resolve_transfer(options: TransferArguments, info: ChartInfo) -> TransferPla
     rate = _first(options.learning_rate, defaults.learning_rate)
     if rate is None:
         rate = published(info.model_type, "--learning-rate").learning_rate[info.chart_kind]
-    l2 = 0.0 if is_scratch else options.l2
+    l2 = options.l2
     if l2 is None:
-        l2 = published(info.model_type, "--l2").l2[info.chart_kind]
+        l2 = 0.0 if is_scratch else published(info.model_type, "--l2").l2[info.chart_kind]
     batch_size = _first(options.batch_size, defaults.batch_size)
-    return TransferPlan(chart_use(options, info), rate, l2, batch_size, max_steps, resolved.epochs)
+    return replace(resolved, max_steps=max_steps, learning_rate=rate, l2=l2, batch_size=batch_size)
 
 
 def resolve_steps(options: Options) -> Options:
@@ -281,7 +259,12 @@ def preset_of(info: ChartInfo) -> Preset:
 
 
 def chart_use(options: TransferArguments, info: ChartInfo) -> ChartUse:
-    """Resolve which part of the stored charts a model is trained on; see `resolve_transfer`."""
+    """Resolve which part of the stored charts a model is trained on.
+
+    Raises:
+        ValueError: the preset of the charts is unknown, a value is out of range, or sigma is larger than that
+            of the charts.
+    """
     default, held, sigma = preset_of(info).use, info.settings.sigma, options.sigma
     if sigma is not None and sigma > held:
         raise ValueError(

@@ -11,7 +11,7 @@ from transformers import set_seed
 from hf_xst.charts.dataset import ChartInfo, load_charts
 from hf_xst.commands.initial_model import initial_model, resolve_initial_model
 from hf_xst.commands.options import TransferArguments, takes_options
-from hf_xst.commands.presets import TransferPlan, resolve_transfer
+from hf_xst.commands.presets import chart_use, resolve_transfer
 from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
@@ -21,6 +21,7 @@ from hf_xst.files import MODEL
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.averaging import AVERAGE, SCRATCH
 from hf_xst.sources.word_checks import check_text
+from hf_xst.training.collation import ChartUse
 from hf_xst.training.results import ModelOrigin, TransferResults
 from hf_xst.training.transfer import ChartTrainer
 
@@ -47,9 +48,8 @@ def transfer(options: TransferArguments) -> TransferResults:
         return TransferResults.load(folder.run)
     set_seed(options.seed)
     charts, info = load_charts(options.charts)
-    plan = resolve_transfer(options, info)
-    given = options.init_from is not None
-    options = resolve_initial_model(options, info)
+    given, use = options.init_from is not None, chart_use(options, info)
+    options = resolve_initial_model(resolve_transfer(options, info), info)
     vectors = read_word_vectors(options)
     model = initial_model(options, charts, info, vectors, given=given)
     if options.train_words:
@@ -58,9 +58,9 @@ def transfer(options: TransferArguments) -> TransferResults:
     dev = development_rows(options, model, vectors)
     settings = training_arguments(
         folder,
-        replace(options, max_steps=plan.max_steps, epochs=plan.epochs, batch_size=plan.batch_size),
+        options,
         options.seed,
-        learning_rate=plan.learning_rate,
+        learning_rate=options.learning_rate,
         eval_strategy="steps" if dev is not None else "no",
         eval_steps=options.eval_every,
         save_strategy="steps",
@@ -72,14 +72,14 @@ def transfer(options: TransferArguments) -> TransferResults:
         settings,
         charts,
         info.names,
-        l2=plan.l2,
+        l2=options.l2 or 0.0,
         eval_dataset=dev,
         embeddings=cached_embeddings(model, options, [charts, dev]),
-        use=plan.use,
+        use=use,
     )
     folder.begin()
     train_and_save(trainer, folder)
-    results = _results(trainer, options, plan, info, len(charts))
+    results = _results(trainer, options, use, info, len(charts))
     if dev is not None:
         results = replace(results, dev=trainer.evaluate())
         summary(f"{options.output} on the development split", results.dev or {})
@@ -91,7 +91,7 @@ def transfer(options: TransferArguments) -> TransferResults:
 
 
 def _results(
-    trainer: ChartTrainer, options: TransferArguments, plan: TransferPlan, info: ChartInfo, sentences: int
+    trainer: ChartTrainer, options: TransferArguments, use: ChartUse, info: ChartInfo, sentences: int
 ) -> TransferResults:
     times, names = trainer.empty_sentences()
     if times:
@@ -107,10 +107,10 @@ def _results(
         sentences=sentences,
         empty_charts=times,
         empty_chart_ids=names,
-        l2=plan.l2,
-        use=plan.use,
+        l2=options.l2 or 0.0,
+        use=use,
         charts=info,
-        batch_size=plan.batch_size,
+        batch_size=options.batch_size,
         initialised_from=initialised_from,
     )
 

@@ -56,7 +56,7 @@ def standard_charts(
 def describe(
     pool: SourcePool,
     rows: Dataset | Sequence[Row],
-    charts: Mapping[str, ChartSettings] | None = None,
+    charts: Mapping[str, ChartSettings],
     *,
     batch_words: int = BATCH_WORDS,
 ) -> dict[str, Any]:
@@ -65,8 +65,7 @@ def describe(
     Args:
         pool: the sources; its labels are those of the charts.
         rows: prepared rows with gold.
-        charts: the kinds of charts by name; defaults to `standard_charts()`. The others are compared with the
-            first.
+        charts: the kinds of charts by name, at least one; the others are compared with the first.
         batch_words: see `hf_xst.models.running`.
 
     Returns:
@@ -79,9 +78,6 @@ def describe(
     Raises:
         ValueError: there is no sentence, rows have no gold, or weights do not fit the sources.
     """
-    charts = standard_charts() if charts is None else charts
-    if not charts:
-        raise ValueError("no kind of chart to measure")
     weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
 
     def measure(batch: list[Row]) -> Totals:
@@ -214,11 +210,10 @@ class QualityTotals:
     def result(self) -> dict[str, Any]:
         """Return `median_log_size`, `empty_charts`, and `precision` and `recall` of both scopes."""
         ratios = {scope: {key: total[key] for key in RATIOS} for scope, total in self._totals.items()}
-        none = {SCOPES[0]: dict.fromkeys(RATIOS, math.nan)}
         return {
             "median_log_size": median_log(self._log_sizes),
             "empty_charts": sum(size == -math.inf for size in self._log_sizes),
-            **by_scope(ratios or none),
+            **by_scope(ratios),
         }
 
 
@@ -233,10 +228,8 @@ def _terms(distribution: Structure, chart: Tensor, gold: Tensor, counted: Tensor
 
 
 def median_log(log_sizes: Iterable[float]) -> float:
-    """Return the log of the median of numbers given by their logs; NaN for an empty list."""
+    """Return the log of the median of numbers given by their logs."""
     ordered = sorted(log_sizes)
-    if not ordered:
-        return math.nan
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return low if low == high else float(np.logaddexp(low, high)) - math.log(2)
 
@@ -362,10 +355,9 @@ class DistanceTotals:
             means = {term: _ratio(sums[term], sums["known"]) for term in TERMS}
             groups = _ratio(sums["groups"], self._totals["words"])
             found[scope] = {term: mean * groups for term, mean in means.items()} | {"per_group": means}
-        total = self._totals["scopes"].get(SCOPES[0], {"groups": 0, "known": 0})
-        none = {SCOPES[0]: dict.fromkeys(TERMS, math.nan) | {"per_group": dict.fromkeys(TERMS, math.nan)}}
+        total = self._totals["scopes"][SCOPES[0]]
         return {
-            **by_scope(found or none),
+            **by_scope(found),
             "impossible": self._totals["impossible"],
             "unknown_gold": total["groups"] - total["known"],
         }

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hf_xst.charts.pooling import normalised_weights
 from hf_xst.console import say
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.loading import weights_digest
@@ -101,11 +102,9 @@ def average_models(
 def _normalised(
     models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None
 ) -> dict[str, float]:
-    given = {name: 1.0 if weights is None else weights[name] for name in models}
-    total = sum(given.values())
-    if min(given.values()) < 0 or total <= 0:
-        raise ValueError(f"found weights {given}; expected weights that are not negative and not all 0")
-    return {name: weight / total for name, weight in given.items() if weight > 0}
+    given = None if weights is None else [weights[name] for name in models]
+    shares = normalised_weights(given, len(models), torch.empty(0, dtype=torch.double)).tolist()
+    return {name: share for name, share in zip(models, shares, strict=True) if share > 0}
 
 
 def _label_axes(model: StructuredModel) -> dict[str, tuple[int, ...]]:

@@ -170,19 +170,12 @@ def kind_of(source: AnySource) -> StructureColumns:
 
 def _check_kinds(kinds: Mapping[str, StructureColumns]) -> None:
     """Reject sources of different structures or columns."""
-    if len({kind.structure for kind in kinds.values()}) != 1:
-        found = ", ".join(f"{name}: {_describe(kind)}" for name, kind in kinds.items())
-        raise ValueError(f"the sources must all be models of one kind; found {found or 'none'}")
-    if len({(kind.columns, kind.scheme) for kind in kinds.values()}) > 1:
+    if len({(kind.structure, kind.columns, kind.scheme) for kind in kinds.values()}) != 1:
         found = ", ".join(
             f"{name}: {' and '.join(kind.columns)}" + (f" ({kind.scheme})" if kind.scheme else "")
             for name, kind in kinds.items()
         )
-        raise ValueError(f"the sources must all predict the same column; found {found}")
-
-
-def _describe(kind: StructureColumns) -> str:
-    return kind.config.model_type if isinstance(kind, StructuredModel) else kind.structure.__name__
+        raise ValueError(f"the sources must all predict the same columns; found {found or 'none'}")
 
 
 def joint_names(kinds: Sequence[StructureColumns]) -> list[str]:
