@@ -15,8 +15,8 @@ import yaml
 
 from hf_xst.commands import runs
 from hf_xst.commands.options import LoopArguments
-from hf_xst.commands.runs import RunFolder, summary, warn_if_alone
-from hf_xst.commands.training import key_values, training_arguments
+from hf_xst.commands.runs import RunFolder, summary
+from hf_xst.commands.training import key_values, training_arguments, warn_if_alone
 from hf_xst.console import say
 
 
@@ -329,7 +329,7 @@ def test_no_warning_without_a_parent_process(monkeypatch, capsys):
 @pytest.mark.slow
 def test_accelerate_launch_on_a_cpu_is_recognised(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("from hf_xst.commands.runs import warn_if_alone\nwarn_if_alone(1)\n")
+    script.write_text("from hf_xst.commands.training import warn_if_alone\nwarn_if_alone(1)\n")
     command = [
         sys.executable,
         "-m",

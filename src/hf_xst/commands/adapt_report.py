@@ -19,11 +19,12 @@ from hf_xst.commands.options import AdaptArguments, BuildChartsArguments, OtherS
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
     annotate,
-    gold_rows,
     labelled_rows,
+    prepare_gold,
     read_sources,
     read_word_vectors,
-    require_sentences,
+    report_sentences,
+    split_of,
 )
 from hf_xst.commands.vote import combine
 from hf_xst.console import say
@@ -84,11 +85,11 @@ def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
     path, columns = options.gold, (options.column or "upos",) if task == "tagger" else ("head", "deprel")
     if path is None:
         return None
-    rows, note = gold_rows(f"test={path}", "test", [], columns, faulty="skip")
+    rows, report = prepare_gold(split_of(f"test={path}", "test", []), columns, faulty="skip")
     rows, left_out = labelled_rows(rows, columns, all_words=True)
     if task == "parser" and all(map(PUNCTUATION.issuperset, rows["upos"])):
         raise ValueError(f"{path}: all words are punctuation")
-    return require_sentences(rows, f"{note}{left_out}")[0]
+    return report_sentences(rows, f"{path}: {report}{left_out}")[0]
 
 
 def write_report(

@@ -72,7 +72,6 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
         raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")
     limits = length_limits(model, arguments.max_length)
     gold, note = gold_rows(arguments.treebank, arguments.split, arguments.data, model.columns, **limits)
-    say(note)
     rows = annotate(gold, arguments.tagger, vectors)
     check_text(models, rows)
     result = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}

@@ -55,7 +55,6 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     plan = resolve_charts(options, models)
     kind = SourcePool(models).kind
     rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))
-    say(note)
     rows = annotate(rows, options.tagger, vectors)
     check_text(models, rows)
     ranking = rank(options, plan, models, rows)

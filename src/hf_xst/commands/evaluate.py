@@ -17,10 +17,9 @@ from hf_xst.commands.sentences import (
     prepare_gold,
     read_word_vectors,
     report_crossing,
-    require_sentences,
+    report_sentences,
     split_of,
 )
-from hf_xst.console import say
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.preparation import read_predictions
 from hf_xst.data.treebank_facts import treebank_facts
@@ -68,8 +67,7 @@ def _compare_file(options: EvaluateArguments) -> Compared:
     whole = split_of(options.treebank, options.split, options.data)
     numbered = whole.add_column(_NUMBER, list(range(len(whole))))
     prepared, report = prepare_gold(numbered, wanted, faulty=options.faulty, keep=[_NUMBER])
-    gold, note = require_sentences(prepared, f"{options.treebank} {options.split}: {report}")
-    say(note)
+    gold, note = report_sentences(prepared, f"{options.treebank} {options.split}: {report}")
     rows = read_predictions(
         options.predictions, labels=other_labels(wanted), structure=needs_structure(wanted)
     )
@@ -91,7 +89,6 @@ def _compare_model(options: EvaluateArguments) -> Compared:
     gold, note = gold_rows(
         options.treebank, options.split, options.data, model.columns, faulty=options.faulty
     )
-    say(note)
     report_crossing(model, gold, "gold")
     tagger = choose_tagger(options.tagger, model, options.model)
     rows = annotate(gold, tagger, vectors)

@@ -82,7 +82,6 @@ def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     gold, note = gold_rows(
         options.treebank, options.split, options.data, model.columns, faulty="skip", **limits
     )
-    say(note)
     gold = gold.select(draw_sentences(len(gold), options.sentences, options.seed))
     rows = annotate(gold, options.tagger, vectors)
     check_text(models, rows)

@@ -16,7 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-import psutil
 import yaml
 
 from hf_xst.console import say
@@ -212,25 +211,6 @@ def _is_complete(checkpoint: Path) -> bool:
 def package_versions() -> dict[str, str]:
     """Return the installed versions of the packages that results depend on."""
     return {name: version(name) for name in PACKAGES}
-
-
-def warn_if_alone(world_size: int) -> None:
-    """Warn if a launcher was asked for several processes but started one.
-
-    `accelerate launch --cpu --num_processes 2` does so silently unless MPI is set up.
-    """
-    parent = psutil.Process().parent()
-    words = parent.cmdline() if parent is not None else []
-    for index, word in enumerate(words):
-        name, _, value = word.partition("=")
-        if name.replace("-", "_") == "__num_processes":
-            wanted = value or (words[index + 1] if index + 1 < len(words) else "")
-            if wanted.isdigit() and int(wanted) > world_size:
-                say(
-                    f"{wanted} processes were requested, but {world_size} started. On CPUs, use "
-                    f"`torchrun --nproc_per_node {wanted} -- SCRIPT ...` instead of `accelerate launch`.",
-                    "yellow",
-                )
 
 
 def summary(label: str, scores: Mapping[str, Any]) -> None:

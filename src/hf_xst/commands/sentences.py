@@ -129,7 +129,7 @@ def gold_rows(
     faulty: Any = "error",
     **limits: Any,
 ) -> tuple[Dataset, str]:
-    """Load prepared rows with gold, and a summary of what was read and left out.
+    """Load prepared rows with gold; print and return a summary of what was read and left out.
 
     Args:
         treebank: see the commands.
@@ -143,11 +143,11 @@ def gold_rows(
         ValueError: the split does not exist, or no sentence is left.
     """
     dataset, report = prepare_gold(split_of(treebank, split, data), columns, faulty=faulty, **limits)
-    return require_sentences(dataset, f"{treebank} {split}: {report}")
+    return report_sentences(dataset, f"{treebank} {split}: {report}")
 
 
 def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, str]:
-    """Load prepared rows without gold from `--text` or `--treebank`, and a summary.
+    """Load prepared rows without gold from `--text` or `--treebank`; print and return a summary.
 
     Raises:
         ValueError: neither or both are given, or no sentence is left.
@@ -161,17 +161,18 @@ def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, s
         source = split_of(arguments.treebank, arguments.split, arguments.data)
         name = f"{arguments.treebank} {arguments.split}"
     dataset, report = prepare(source, gold=False, **limits)
-    return require_sentences(dataset, f"{name}: {report}")
+    return report_sentences(dataset, f"{name}: {report}")
 
 
-def require_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
-    """Return rows and their summary, unless no sentence is left.
+def report_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
+    """Print the summary of rows, and return both.
 
     Raises:
         ValueError: no sentence is left; the message contains the summary.
     """
     if not len(dataset):
         raise ValueError(f"no sentence is left: {note}")
+    say(note)
     return dataset, note
 
 

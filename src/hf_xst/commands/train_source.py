@@ -11,7 +11,7 @@ from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 from hf_xst.commands.initial_model import given_flags, model_fields, new_model
 from hf_xst.commands.options import TrainSourceArguments, takes_options
 from hf_xst.commands.presets import SOURCE_LEARNING_RATE, resolve_steps
-from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
+from hf_xst.commands.runs import RunFolder, check_output, summary
 from hf_xst.commands.sentences import (
     annotate,
     has_split,
@@ -19,7 +19,7 @@ from hf_xst.commands.sentences import (
     prepare_gold,
     read_word_vectors,
     report_crossing,
-    require_sentences,
+    report_sentences,
     split_of,
 )
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
@@ -74,7 +74,6 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         dev = annotate(dev, options.tagger, vectors, keep_gold=True)
     check_text({"the initial model": model}, train)
     settings = _settings(options, folder, f"eval_{model.main_metric}")
-    warn_if_alone(settings.world_size)
     folder.begin()
     states = cached_embeddings(model, options, [train, dev])
     stop = EarlyStoppingCallback(options.patience)
@@ -193,8 +192,7 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
     train, unlabelled = labelled_rows(train, columns)
     notes.append(f"{options.treebank} {options.split}: {report}{unlabelled}")
     for rows, note in zip((dev, train), notes, strict=True):
-        require_sentences(rows, note)
-        say(note)
+        report_sentences(rows, note)
     return train, dev, notes
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import psutil
 import torch
 import yaml
 from datasets import Dataset
@@ -116,7 +117,27 @@ def training_arguments(
             f"{started} processes were started, but the Trainer sees {arguments.world_size}; they would "
             "overwrite each other's results. On CPUs, --trainer use_cpu=true joins them"
         )
+    warn_if_alone(arguments.world_size)
     return arguments
+
+
+def warn_if_alone(world_size: int) -> None:
+    """Warn if a launcher was asked for several processes but started one.
+
+    `accelerate launch --cpu --num_processes 2` does so silently unless MPI is set up.
+    """
+    parent = psutil.Process().parent()
+    words = parent.cmdline() if parent is not None else []
+    for index, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if name.replace("-", "_") == "__num_processes":
+            wanted = value or (words[index + 1] if index + 1 < len(words) else "")
+            if wanted.isdigit() and int(wanted) > world_size:
+                say(
+                    f"{wanted} processes were requested, but {world_size} started. On CPUs, use "
+                    f"`torchrun --nproc_per_node {wanted} -- SCRIPT ...` instead of `accelerate launch`.",
+                    "yellow",
+                )
 
 
 def _trainer_settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hf_xst.charts.dataset import ChartInfo, load_charts
 from hf_xst.commands.initial_model import initial_model, resolve_initial_model
 from hf_xst.commands.options import TransferArguments, takes_options
 from hf_xst.commands.presets import chart_use, resolve_transfer
-from hf_xst.commands.runs import RunFolder, check_output, summary, warn_if_alone
+from hf_xst.commands.runs import RunFolder, check_output, summary
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
@@ -66,7 +66,6 @@ def transfer(options: TransferArguments) -> TransferResults:
         save_strategy="steps",
         save_steps=options.eval_every,
     )
-    warn_if_alone(settings.world_size)
     trainer = ChartTrainer(
         model,
         settings,
@@ -129,8 +128,7 @@ def development_rows(
     """Load the rows for development scores, if a treebank is given."""
     if options.treebank is None:
         return None
-    rows, note = gold_rows(options.treebank, options.split, options.data, model.columns, faulty="skip")
-    say(note)
+    rows, _ = gold_rows(options.treebank, options.split, options.data, model.columns, faulty="skip")
     rows = annotate(rows, options.tagger, vectors, keep_gold=True)
     check_text({"the initial model": model}, rows)
     return rows

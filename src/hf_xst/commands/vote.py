@@ -56,7 +56,6 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     weights = sources.weights(read_weights(options.weights) if options.weights else None)
     model = sources.kind
     gold, note = _rows(options, model.columns)
-    say(note)
     rows = annotate(gold, options.tagger, vectors)
     check_text(models, rows)
     predictions = combine(sources, rows, options.rule, weights, options.floor, options.batch_words)
