@@ -87,9 +87,10 @@ def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
         return None
     rows, report = prepare_gold(split_of(f"test={path}", "test", []), columns, faulty="skip")
     rows, left_out = labelled_rows(rows, columns, all_words=True)
+    rows, _ = report_sentences(rows, f"{path}: {report}{left_out}")
     if task == "parser" and all(map(PUNCTUATION.issuperset, rows["upos"])):
         raise ValueError(f"{path}: all words are punctuation")
-    return report_sentences(rows, f"{path}: {report}{left_out}")[0]
+    return rows
 
 
 def write_report(
