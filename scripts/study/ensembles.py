@@ -179,7 +179,7 @@ def combinations(
         return predict
 
     combined: dict[str, Combine] = {
-        "vote": lambda sources: sources.sources[0].majority([each.best() for each in sources.sources]),
+        "vote": lambda sources: sources.sources[0].vote([each.best() for each in sources.sources]),
         "pool": pooled(),
         "linear-pool": pooled("linear"),
     }

@@ -47,6 +47,7 @@ LANGUAGES = {
     **GROUPS["distant"], **GROUPS["nearby"], "en": "English", "tl": "Tagalog", "fo": "Faroese",
     "mt": "Maltese", "hsb": "Upper Sorbian", "yo": "Yoruba", "bxr": "Buryat", "wo": "Wolof", "am": "Amharic",
     "br": "Breton", "sme": "North Sami",
+    "fr-spoken": "spoken French",
 }  # fmt: skip
 
 

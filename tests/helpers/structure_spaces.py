@@ -140,4 +140,4 @@ def tree_votes(heads: Tensor, labels: Tensor, lengths: Tensor | None = None, **o
     """Return the majority of (S, B, N) heads and labels of S sources."""
     words, count = heads.shape[2], max(0, int(labels.max()), options.get("root_label") or 0) + 1
     space = DependencyTreeCRF(torch.zeros(heads.shape[1], words + 1, words + 1, count), lengths, **options)
-    return space.majority(list(zip(heads, labels, strict=True)))
+    return space.vote(list(zip(heads, labels, strict=True)))

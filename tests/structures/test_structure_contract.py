@@ -229,5 +229,5 @@ def test_label_axes_grow_with_the_labels(space: Space) -> None:
 def test_the_majority_wins(space: Space) -> None:
     structure = space.random([3, 4, 1], seed=15)
     agreed, other = structure.best(), rows(structure.topk(2), 1)
-    result = structure.majority([other, agreed, agreed])
+    result = structure.vote([other, agreed, agreed])
     assert_close(structure.candidates(result), structure.candidates(agreed))

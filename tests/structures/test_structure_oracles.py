@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from helpers.structure_spaces import tree_votes
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 
 Shared = Callable[..., Path]
@@ -229,7 +228,7 @@ def test_tree_votes(shared: Shared, space: str) -> None:
     for case in load(shared, "majority_vote.json")["trees"]:
         predictions, result = case["predictions"], case["results"][space]
         heads, labels = (torch.tensor([[p[part]] for p in predictions]) for part in ("heads", "labels"))
-        winner = tree_votes(heads, labels, **TREE_OPTIONS[space])
+        winner = DependencyTreeCRF.majority(heads, labels, **TREE_OPTIONS[space])
         actual = {"heads": winner[0][0].tolist(), "labels": winner[1][0].tolist()}
         agreeing = ((heads == winner[0]) & (labels == winner[1])).sum().item()
         assert agreeing == result["total_votes"]
@@ -244,7 +243,6 @@ def test_tree_votes(shared: Shared, space: str) -> None:
 
 def test_tag_votes(shared: Shared) -> None:
     for case in load(shared, "majority_vote.json")["tags"]:
-        tags = torch.tensor(case["predictions"]).unsqueeze(1)
-        actual = LinearChainCRF(torch.zeros(1, tags.shape[2] - 1, 1, 1)).majority(list(tags))
+        actual = LinearChainCRF.majority(torch.tensor(case["predictions"]).unsqueeze(1))
         assert actual[0].tolist() == case["earliest_source_wins"]
         assert all(tag in fine for tag, fine in zip(actual[0].tolist(), case["acceptable"], strict=True))

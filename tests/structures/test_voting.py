@@ -110,15 +110,36 @@ def test_sentences_are_independent(space: Space) -> None:
 )
 def test_tags(tags: list[list[int]], length: int, winner: list[int]) -> None:
     space = LinearChainCRF(torch.zeros(1, len(winner) - 1, 10, 10), torch.tensor([length]))
-    assert space.majority([torch.tensor([each]) for each in tags]).tolist() == [winner]
+    assert space.vote([torch.tensor([each]) for each in tags]).tolist() == [winner]
 
 
 def test_scores_do_not_matter() -> None:
     scores = torch.full((1, 3, 3, 1), -torch.inf)
     tree = torch.tensor([[2, 0]]), torch.tensor([[0, 0]])
-    assert DependencyTreeCRF(scores).majority([tree])[0].equal(tree[0])
+    assert DependencyTreeCRF(scores).vote([tree])[0].equal(tree[0])
 
 
 def test_heads_outside_the_sentence_are_refused() -> None:
     with pytest.raises(ValueError, match="heads must be below 3, got 7"):
         tree_votes(*ballots(([0, 7], [0, 0])))
+
+
+@pytest.mark.parametrize(
+    ("heads", "labels"),
+    [
+        (torch.zeros(2, 3).long(), torch.zeros(2, 3).long()),
+        (torch.zeros(2, 1, 3).long(), torch.zeros(2, 1, 4).long()),
+        (torch.zeros(0, 1, 3).long(), torch.zeros(0, 1, 3).long()),
+    ],
+)
+def test_wrongly_shaped_tree_votes_are_refused(heads: Tensor, labels: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"must both have shape \(S, B, N\), S at least 1, got"):
+        DependencyTreeCRF.majority(heads, labels)
+
+
+@pytest.mark.parametrize(
+    "tags", [torch.zeros(2, 3).long(), torch.zeros(0, 1, 3).long(), torch.zeros(2, 1, 3)]
+)
+def test_wrongly_shaped_tag_votes_are_refused(tags: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"integers of shape \(S, B, N\) with S at least 1, got"):
+        LinearChainCRF.majority(tags)

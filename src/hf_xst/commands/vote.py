@@ -110,7 +110,7 @@ def combine(
     def run(batch: list[Row]) -> list[Columns]:
         distributions = SourceDistributions(sources.distributions(batch)).softened(temperature)
         if rule == "majority":
-            best = distributions.sources[0].majority([each.best() for each in distributions.sources])
+            best = distributions.sources[0].vote([each.best() for each in distributions.sources])
         else:
             best = distributions.with_pooled(distributions.pooled(rule, weights, floor)).best()
         lengths = torch.tensor([len(row["words"]) for row in batch])

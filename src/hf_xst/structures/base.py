@@ -249,7 +249,7 @@ class Structure(ABC, Generic[Best]):
         self._possible_parts()  # regions of sentences are searched below, where numbers of sentences differ
         return self.best_from_candidates(k_best(self._wide(), k))
 
-    def majority(self, ballots: Sequence[Best]) -> Best:
+    def vote(self, ballots: Sequence[Best]) -> Best:
         """Return the structure of this space with the most votes, counted per candidate, whatever the scores.
 
         If several structures have the most votes, the first source whose structure is among them wins;

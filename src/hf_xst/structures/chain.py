@@ -130,12 +130,34 @@ class LinearChainCRF(Structure[Tensor]):
         absent = (totals == NEGATIVE_INFINITY).unsqueeze(2) | ~self._inside().unsqueeze(1)
         return torch.stack(tags[::-1], 2).masked_fill(absent, -1).transpose(0, 1)
 
-    def majority(self, ballots: Sequence[Tensor]) -> Tensor:
+    def vote(self, ballots: Sequence[Tensor]) -> Tensor:
         """Return the tag with the most votes at every position, 0 without any; ties go to earlier sources."""
         tags = torch.stack(list(ballots))  # (S, B, N)
         votes = (tags.unsqueeze(0) == tags.unsqueeze(1)).sum(1).masked_fill(tags < 0, 0)
         winner = tags.gather(0, votes.argmax(0, keepdim=True)).squeeze(0).clamp(min=0)
         return winner.masked_fill(~self._inside(), -1)
+
+    @classmethod
+    def majority(cls, tags: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the tag with the most votes at every position; see `vote`.
+
+        Args:
+            tags: (S, B, N) of S sources; -1 is an abstention.
+            lengths: (B,) positions of each sentence; defaults to N.
+
+        Returns:
+            (B, N), -1 in padding.
+
+        Raises:
+            ValueError: tags are not integers of shape (S, B, N) with at least one source.
+        """
+        if tags.ndim != 3 or not len(tags) or tags.is_floating_point():
+            raise ValueError(
+                "tags must be integers of shape (S, B, N) with S at least 1, "
+                f"got {tags.dtype} of {tuple(tags.shape)}"
+            )
+        _, batch, positions = tags.shape
+        return cls(torch.zeros(batch, positions - 1, 1, 1, device=tags.device), lengths).vote(list(tags))
 
     def _log_partition(self) -> Tensor:
         zero = self.scores[:, :0].sum()  # keeps the result differentiable if no sentence has a pair

@@ -156,14 +156,45 @@ class DependencyTreeCRF(Structure[Tree]):
         labels = _at_arcs(ranked.indices, heads).gather(3, ranks.clamp(min=0).unsqueeze(3)).squeeze(3)
         return heads, labels.masked_fill(heads < 0, -1)
 
-    def majority(self, ballots: Sequence[Tree]) -> Tree:
+    def vote(self, ballots: Sequence[Tree]) -> Tree:
         """Return the tree with the most votes for its arcs; those from the root symbol have `root_label`."""
         label = self.root_label
         if label is not None:
             ballots = [
                 (heads, labels.masked_fill((heads == 0) & (labels >= 0), label)) for heads, labels in ballots
             ]
-        return super().majority(ballots)
+        return super().vote(ballots)
+
+    @classmethod
+    def majority(
+        cls,
+        heads: Tensor,
+        labels: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        single_root: bool = True,
+        projective: bool = False,
+    ) -> Tree:
+        """Return the trees with the most votes for their labelled arcs; see `vote`.
+
+        Args:
+            heads: (S, B, N) of S sources, each in the form of `best()`; -1 is an abstention.
+            labels: (S, B, N), likewise.
+            lengths: (B,) words of each sentence; defaults to N.
+            single_root: whether exactly one word is attached to the root symbol.
+            projective: whether crossing arcs are excluded.
+
+        Raises:
+            ValueError: the shapes differ or are not (S, B, N) with at least one source.
+        """
+        if heads.ndim != 3 or heads.shape != labels.shape or not len(heads):
+            shapes = f"{tuple(heads.shape)} and {tuple(labels.shape)}"
+            raise ValueError(f"heads and labels must both have shape (S, B, N), S at least 1, got {shapes}")
+        _, batch, words = heads.shape
+        count = max(int(labels.max()) if labels.numel() else 0, 0) + 1
+        blank = torch.zeros(batch, words + 1, words + 1, count, device=heads.device)
+        space = cls(blank, lengths, single_root=single_root, projective=projective)
+        return space.vote(list(zip(heads, labels, strict=True)))
 
     def _log_partition(self) -> Tensor:
         arcs = self._log_arcs()
