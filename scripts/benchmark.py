@@ -266,7 +266,7 @@ def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
 
     for place in ("alone", "beside a busy process"):
         busy = [sys.executable, "-c", "while True: pass"]
-        process = None if place == "alone" else subprocess.Popen(busy)
+        process = None if place == "alone" else subprocess.Popen(busy)  # noqa: S603
         try:
             for name, work in works.items():
                 runs = [partial(on_threads, count, work) for count in (1, several)]

@@ -453,7 +453,7 @@ def read_config(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path in above:
         raise ValueError(f"{path}: base is a cycle: {' -> '.join(each.name for each in (*above, path))}")
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), TextLoader)
+        content = yaml.load(path.read_text(encoding="utf-8"), TextLoader)  # noqa: S506 - a safe loader
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist; expected a study such as small.yaml") from None
     except yaml.YAMLError as error:

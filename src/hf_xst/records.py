@@ -42,7 +42,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def check_format(content: Mapping[str, Any], newest: int, where: str) -> int:
     """Return the format version of a record; raise ValueError if it is missing or too new to be read."""
     version = content.get("format_version")
-    if type(version) is not int:
+    if type(version) is not int or version < 1:
         raise ValueError(f"{where}: missing field format_version")
     if version > newest:
         raise ValueError(

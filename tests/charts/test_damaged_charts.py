@@ -120,6 +120,7 @@ def test_columns_of_another_type_are_rejected(charts: Dataset, name: str) -> Non
         ({"rule": "vote"}, "rule is 'vote'"),
         ({"counts": {"sentences": "3"}}, "expected int"),
         ({"format_version": True}, "format_version"),
+        ({"format_version": -2}, "format_version"),
         ({"more": 1}, "unknown field more"),
     ],
 )

@@ -184,6 +184,12 @@ def test_from_words():
         ConlluSentence.from_words(["a\tb"])
 
 
+@pytest.mark.parametrize("name", ["", "a=b", "a|b", "|"])
+def test_names_that_misc_cannot_hold_are_rejected(name):
+    with pytest.raises(ValueError, match="expected the name of an attribute"):
+        read(RICH)[0].with_annotation({name: ["a", "b", "c"]})
+
+
 def test_with_annotation_writes_other_columns_to_misc():
     sentence = ConlluSentence.from_words(["a", "b", "c"], columns={"misc": ["S=No|ner=X", "x=y|ner=Y", "_"]})
     annotated = sentence.with_annotation({"xpos": ["A", "B", "C"], "ner": ["O", "_", "Z"], "n": [1, 2, 3]})

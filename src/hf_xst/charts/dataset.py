@@ -354,9 +354,10 @@ def check_rows(rows: Dataset, sources: int, where: str) -> None:
     Raises:
         ValueError: a column has another type, or a row is inconsistent.
     """
+    features = rows.features  # a deep copy
     for name, feature in chart_features({"words": List(Value("string"))}).items():
-        if rows.features.get(name) != feature:
-            raise ValueError(f"{where}: the column {name} is {rows.features.get(name)}; expected {feature}")
+        if features.get(name) != feature:
+            raise ValueError(f"{where}: the column {name} is {features.get(name)}; expected {feature}")
     for batch in rows.data.table.to_batches():
         for what, row, is_faulty in _faults(batch, sources):
             if is_faulty.any():

@@ -209,6 +209,9 @@ class ConlluSentence:
         for name, values in columns.items():
             self._check_count(name, len(values))
         attributes = {name: values for name, values in columns.items() if name not in COLUMNS}
+        for name in attributes:
+            if not name or {*name} & {*"=|"}:
+                raise ValueError(f"found {name!r}, expected the name of an attribute, without = and |")
         replaced = {name: values for name, values in columns.items() if name in COLUMNS}
         cells = []
         for index, cell in enumerate(map(str, columns.get("misc", self.column("misc")))):

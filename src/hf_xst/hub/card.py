@@ -113,7 +113,10 @@ def _title(facts: Facts) -> str:
 def _templates() -> Environment:
     """Return the templates' environment, which formats and escapes the value of every expression."""
     environment = Environment(
-        loader=PackageLoader("hf_xst.hub"), undefined=StrictUndefined, finalize=to_markdown, autoescape=False
+        loader=PackageLoader("hf_xst.hub"),
+        undefined=StrictUndefined,
+        finalize=to_markdown,
+        autoescape=False,  # noqa: S701 - of HTML; this is Markdown
     )
     environment.filters.update(code=code, cell=cell, block=block)
     return environment

@@ -84,7 +84,8 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         Raises:
             ValueError: a name occurs twice, or a field is out of range.
         """
-        self.labels, self.upos_names = self.labels or [], self.upos_names or []
+        self.labels = [] if self.labels is None else self.labels
+        self.upos_names = [] if self.upos_names is None else self.upos_names
         self._check_fields()
         named, count = self.id2label, kwargs.pop("num_labels", None)
         self.set_labels(self.labels)

@@ -254,7 +254,7 @@ def read_weights(path: str) -> dict[str, float]:
     """
     # Read as text: YAML itself takes a source called `no` for a truth value.
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506
         if isinstance(content, dict) and isinstance(content.get("weights"), dict):
             content = content["weights"]
         if not isinstance(content, dict):
