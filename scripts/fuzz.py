@@ -520,7 +520,7 @@ def right_field(name: str, value: Any, *, is_tagger: bool) -> bool:
             type(value) is int and COUNTS[name] <= value <= limit
         )
     if name in RATES:
-        return type(value) is float and 0 <= value < 1
+        return type(value) in (int, float) and 0 <= value < 1
     if name in SWITCHES:
         return isinstance(value, bool)
     if name in CHOICES:

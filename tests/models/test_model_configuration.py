@@ -62,3 +62,9 @@ def test_labels_fill_id2label_and_label2id() -> None:
 def test_invalid_fields_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BiaffineParserConfig(**changes)
+
+
+def test_a_rate_may_be_a_whole_number():
+    assert BiaffineParserConfig(context_dropout=0, word_dropout=0).context_dropout == 0
+    with pytest.raises(ValueError, match=r"word_dropout is 1; expected a rate in \[0, 1\)"):
+        BiaffineParserConfig(word_dropout=1)

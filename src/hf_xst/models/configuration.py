@@ -104,7 +104,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
             own = inspect.get_annotations(kind, eval_str=True) if issubclass(kind, StructuredConfig) else {}
             for name, expected in own.items():
                 value = checked(expected, vars(self).get(name, getattr(kind, name, None)), name)
-                if type(value) is int:
+                if type(value) is int and expected is not float:
                     check_size(name, value, minima.get(name, 1))
                 elif isinstance(value, list) and len(value) > MAX_NAMES:
                     raise ValueError(f"{name} has {len(value)} entries; expected at most {MAX_NAMES}")
