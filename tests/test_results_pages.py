@@ -355,7 +355,7 @@ def third_party_page() -> dict[str, list[float]]:
         "vote": "vote",
         "pool": "pool",
         "pool, agreement weights": "pool-agreement",
-        "transferred, initialised from the Italian source": "recommended",
+        "transferred, initialised from the source of ours that agrees most": "recommended",
         "transferred from scratch": "recommended:init=scratch",
         "transferred from scratch, sources fr_core_news only": "recommended:sources=spacy,init=scratch",
     }

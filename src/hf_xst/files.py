@@ -23,7 +23,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_MESSAGE = re.compile("No space left|quota exceeded|PytorchStreamWriter failed writing")
 # Options of commands that name inputs: files, and folders of models or charts.
 FILE_OPTIONS = frozenset(
-    "input text treebank dev_treebank vectors gold predictions weights label_map".split()
+    "input text treebank dev_treebank vectors gold predictions weights tagger_weights parser_weights "
+    "label_map".split()
 )
 FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
 _DESCRIPTIONS = (".md", ".svg", ".png")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 import hf_xst_cli
 from helpers.small_models import gold, model_of
+from hf_xst.commands import options
 from hf_xst.data import ConlluSentence, write_conllu
-from hf_xst.files import atomic_path, write_text
+from hf_xst.files import FILE_OPTIONS, atomic_path, write_text
 
 SENTENCES = "1\tw1\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 
@@ -172,3 +174,9 @@ def test_temporary_names_are_new(tmp_path):
     assert len(names) == 20
     write_text("/dev/null", "text")
     assert Path("/dev/null").is_char_device()
+
+
+def test_files_of_weights_are_inputs_of_every_command():
+    kinds = (each for each in vars(options).values() if is_dataclass(each))
+    names = {each.name for kind in kinds for each in fields(kind) if each.name.endswith("weights")}
+    assert {"weights", "tagger_weights", "parser_weights"} <= names <= FILE_OPTIONS

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
@@ -59,7 +58,7 @@ def test_charts_are_equal_to_the_byte(outputs):
     for folder in ("build-charts", "adapt/run/tagger/charts", "adapt/run/parser/charts"):
         one, two = (output / folder for output in outputs)
         (shard,) = [path.name for path in (one / "data").iterdir()]
-        assert pq.read_table(one / "data" / shard).equals(pq.read_table(two / "data" / shard))
+        assert (one / "data" / shard).read_bytes() == (two / "data" / shard).read_bytes()
         records = [json.loads((path / "provenance.json").read_text()) for path in (one, two)]
         assert records[0] == records[1]
 
@@ -86,10 +85,13 @@ def test_scores_and_weights_are_equal_to_the_last_digit(outputs, name):
     assert one == two
 
 
-def test_adapted_models_are_nearly_equal(outputs):
+def test_adapted_models_have_the_same_tensors(outputs):  # not the same values: dropout differs
     for model in ("adapt", "adapt/tagger"):
         one, two = (load_file(output / model / "model.safetensors") for output in outputs)
-        assert one.keys() == two.keys()
+        assert {name: each.shape for name, each in one.items()} == {
+            name: each.shape for name, each in two.items()
+        }
+        assert all(bool(each.isfinite().all()) for each in two.values())
     assert (outputs[1] / "adapt" / "report.md").exists()
 
 

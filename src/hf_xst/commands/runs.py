@@ -76,8 +76,7 @@ class RunFolder:
         output: the folder.
         options: the options of the command, a data class.
         prefix: of the files that describe the command, so that another command can work on the output of a
-        run
-            without hiding where it came from.
+            run without hiding where it came from.
     """
 
     def __init__(self, output: str, options: Any, *, prefix: str = "") -> None:

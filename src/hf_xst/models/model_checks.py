@@ -197,7 +197,8 @@ def check_forward(model: PreTrainedModel, name: str) -> None:
     pieces = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:
         states = model(input_ids=pieces, attention_mask=torch.ones_like(pieces)).last_hidden_state
-        assert states.shape == (1, 2, model.config.hidden_size)
+        if states.shape != (1, 2, model.config.hidden_size):
+            raise ValueError(f"its states of two pieces have the shape {tuple(states.shape)}")
     except Exception as error:
         raise ValueError(
             f"{name} ({model.config.model_type}) cannot be used as an encoder of text: {error}"
