@@ -129,7 +129,11 @@ def _charts(content: Content, method: str) -> Iterator[Row]:
 
 
 def _ensembles(content: Content) -> Iterator[Row]:
-    return ((row["method"], row["split"], row["metric"], row["value"]) for row in content)
+    return (
+        (row["method"], row["split"], row["metric"], row["value"])
+        for row in content
+        if not isinstance(row["value"], list)  # by sentence, see significance.py
+    )
 
 
 def _analysis(content: Content) -> Iterator[Row]:

@@ -22,12 +22,13 @@ from truth import infer_truth
 from hf_xst.charts import log_opinion_pool
 from hf_xst.charts.chart import FLOOR, Rule, SourceDistributions
 from hf_xst.commands.presets import length_limits
-from hf_xst.commands.sentences import annotate, gold_rows, split_of
+from hf_xst.commands.sentences import annotate, gold_rows, leave_out, split_of
 from hf_xst.commands.training import key_values
 from hf_xst.commands.vote import combine
 from hf_xst.data import WordVectors, first_rows, prepare, read_vectors
 from hf_xst.files import write_text
 from hf_xst.metrics import score
+from hf_xst.metrics.attachment import PUNCTUATION
 from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
@@ -85,7 +86,8 @@ def rank(
     text, _ = prepare(
         split_of(treebank, split, []), gold=False, **length_limits(kind_of(next(iter(models.values()))))
     )
-    text = first_rows(annotate(text, arguments.tagger, vectors), SELECTION_SENTENCES)
+    text = annotate(leave_out(text, arguments.exclude), arguments.tagger, vectors)
+    text = first_rows(text, SELECTION_SENTENCES)
     measures = measure_sources(SourcePool(models), text)
     order = rank_sources(measures)[: arguments.select]
     selected = {name: model for name, model in models.items() if name in order}
@@ -115,7 +117,8 @@ def score_split(
     embeddings = cache_embeddings(singles, rows, arguments.embedding_cache)
     pool = SourcePool(pooled, states={name: embeddings.get(f"direct:{name}") for name in pooled})
     combined, others = rules
-    found = run_sources(pool, rows, list(combined.values()))
+    is_model = all(isinstance(model, StructuredModel) for model in pooled.values())
+    found = [] if is_model and not (combined or others) else run_sources(pool, rows, list(combined.values()))
     by_sentence = [each.predictions for each in found]
     predictions = {
         f"direct:{name}": [each[index].columns for each in by_sentence]
@@ -128,16 +131,41 @@ def score_split(
     }
     predictions |= {name: [each.combined[index] for each in found] for index, name in enumerate(combined)}
     predictions |= {name: predict(pool, rows, by_sentence) for name, predict in others.items()}
-    counts = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}
+    counts: dict[str, Any] = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}
     for method, predicted in predictions.items():
         scores = score(predicted, gold, columns)
         names = SCORES if split == "test" else SCORES[:3]
         yield from row_of(method, split, {name: scores[name] for name in names if name in scores})
+        if split == "test":
+            right, scored = right_words(predicted, gold, columns)
+            yield from row_of(method, split, {"right_by_sentence": right})
+            counts["scored_by_sentence"] = scored
         counts |= {name: scores[name] for name in ("words_without_punct",) if name in scores}
     yield from row_of("data", split, counts)
 
 
-def row_of(method: str, split: str, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+def right_words(
+    predicted: Sequence[Columns], gold: Dataset, columns: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    """Return for each sentence how many words are right, and how many count: all, of trees no punctuation."""
+    right, scored = [], []
+    for found, row in zip(predicted, gold, strict=True):
+        skipped = PUNCTUATION if len(columns) > 1 else ()
+        counted = [index for index, tag in enumerate(row["upos"]) if tag not in skipped]
+        equal = [
+            all(plain(found[name][index]) == plain(row[name][index]) for name in columns) for index in counted
+        ]
+        right.append(sum(equal))
+        scored.append(len(counted))
+    return right, scored
+
+
+def plain(label: str | int) -> str:
+    """Return a relation without its subtype, and anything else as it is."""
+    return str(label).partition(":")[0]
+
+
+def row_of(method: str, split: str, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row per metric."""
     return (
         {"method": method, "split": split, "metric": key, "value": value} for key, value in values.items()
@@ -252,7 +280,7 @@ def true_labels(pool: SourcePool, rows: Sequence[Row], found: Predictions) -> li
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; splits are given as TREEBANK SPLIT, sources as NAME=FOLDER."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("sources", "beside", "rules", "config"):
+    for name in ("sources", "beside", "rules", "config", "exclude"):
         parser.add_argument(f"--{name}", nargs="+", default=[], required=name == "sources")
     for name in ("text", "dev", "test"):
         parser.add_argument(f"--{name}", nargs=2, metavar=("TREEBANK", "SPLIT"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Source, Study
+from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Source, Study, Target
 
 HERE = Path(__file__).resolve().parent
 RESULTS, SCORES = "run/results.json", "run/scores.json"  # of training, of evaluation
@@ -62,6 +62,10 @@ class Jobs:
         """Return paths of data files."""
         flat = (name for each in names if each for name in ([each] if isinstance(each, str) else each))
         return [os.path.normpath(Path(self.study.data, name)) for name in flat]
+
+    def test_alone(self, target: Target) -> list[str]:
+        """Return test files that are not also the text: their sentences are removed from the text."""
+        return [path for path in self.files(target.test) if path not in self.files(target.text)]
 
     def treebank(self, **splits: Files) -> str | None:
         """Return files by split as `--treebank` takes them."""
@@ -250,6 +254,7 @@ class Jobs:
             "other_weights": other_weights,
             "select": study.select,
             "text": [self.treebank(text=settings.text), settings.text_split],
+            "exclude": self.test_alone(settings),
             "dev": [self.treebank(dev=settings.dev), settings.dev_split] if settings.dev else None,
             "test": [self.treebank(test=settings.test), settings.test_split],
             "embedding_cache": self.embedding_cache(target),
@@ -311,8 +316,10 @@ class Jobs:
             "init_from": None if select else self.initial(charts, names),
             "treebank": self.treebank(text=entry.text),
             "split": settings.text_split or entry.text_split,
+            "exclude": self.test_alone(entry),
         }
-        return Job(hf_xst("build-charts", options), [*pool.files, *self.files(entry.text)], pool.needs)
+        files = [*pool.files, *self.files(entry.text, entry.test)]
+        return Job(hf_xst("build-charts", options), files, pool.needs)
 
     def transfer(self, encoder: str, task: str, target: str, method: str, seed: str) -> Job:
         """Train a target model on charts."""
@@ -350,20 +357,15 @@ class Jobs:
         folder = self.target(encoder, task, target, "models", method, seed)
         pool = self._over_sources(encoder, task, target, [], settings.upos)
         test = (self.treebank(test=entry.test), entry.test_split)
-        if settings.config:  # no command changes the configuration of a trained model
-            changes = [
-                f"{name}={yaml.safe_dump(value).split()[0]}" for name, value in settings.config.items()
-            ]
-            options = pool.options | {
-                "sources": [f"model={folder}"],
-                "config": changes,
-                "test": test,
-                "output": f"{folder}/{SCORES}",
-            }
-            command = python("ensembles.py", options)
-        else:
-            options = {"model": folder, "output": folder, "treebank": test[0], "split": test[1]}
-            command = hf_xst("evaluate", pool.options | options)
+        changes = [f"{name}={yaml.safe_dump(value).split()[0]}" for name, value in settings.config.items()]
+        options = pool.options | {
+            "sources": [f"model={folder}"],
+            "config": changes,
+            "test": test,
+            "embedding_cache": self.embedding_cache(target),
+            "output": f"{folder}/{SCORES}",
+        }
+        command = python("ensembles.py", options)
         return Job(command, self.files(entry.test), [*model_files(folder), *pool.needs])
 
 

@@ -13,7 +13,13 @@ from hf_xst.charts.dataset import DATA, ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
 from hf_xst.commands.runs import RunFolder, check_output, package_versions
-from hf_xst.commands.sentences import annotate, read_sources, read_word_vectors, unlabelled_rows
+from hf_xst.commands.sentences import (
+    annotate,
+    leave_out,
+    read_sources,
+    read_word_vectors,
+    unlabelled_rows,
+)
 from hf_xst.console import say
 from hf_xst.data import first_rows
 from hf_xst.data.treebank_facts import treebank_facts
@@ -55,6 +61,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     plan = resolve_charts(options, models)
     kind = SourcePool(models).kind
     rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))
+    rows = leave_out(rows, options.exclude)
     rows = annotate(rows, options.tagger, vectors)
     check_text(models, rows)
     ranking = rank(options, plan, models, rows)

@@ -238,6 +238,9 @@ class PresetArguments:
 class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments, PresetArguments):
     """Make charts for unlabelled sentences from sources."""
 
+    exclude: list[str] = option(
+        "Files whose sentences are left out of the text, compared by words, such as test files.", []
+    )
     init_from: str | None = option(
         "Name of the source from which training will be initialised; defaults to the first one "
         "(recommended: the average of the sources, or the one that agrees most with the rest)."

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 
+from hf_xst.charts.dataset import words_hash
 from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments, shared_options
 from hf_xst.console import say
 from hf_xst.data import (
     WordVectors,
+    iterate_unlabelled,
     load_treebank,
     prepare,
     prepared_features,
@@ -42,17 +44,21 @@ _SPLIT = re.compile(r"(?P<name>\w+)(?:\[(?P<start>\d*%?):(?P<end>\d*%?)\])?")
 def split_of(treebank: str, split: str, data: Sequence[str]) -> Dataset:
     """Load a split of a treebank, or a slice of it such as `dev[:500]` or `train[90%:]`.
 
+    A percentage is taken of each file, so that a slice has sentences of all treebanks of the split.
+
     Raises:
         ValueError: the split does not exist, is empty, or is written in another form.
     """
     found = _parse_split(split)
-    rows = load_treebank(treebank, splits=[found["name"]], data_roots=list(data))
-    dataset: Dataset = rows[next(iter(rows))]
-    total = len(dataset)
-    start, end = _index(found["start"], total, 0), _index(found["end"], total, total)
-    if start >= end:
+    name = canonical_split(found["name"])
+    files = treebank_files(treebank, data_roots=list(data)) if "%" in split else None
+    parts: list[Any] = [{name: path} for path in (files or {}).get(name, ())] or [treebank]
+    whole = [load_treebank(part, splits=[name], data_roots=list(data))[name] for part in parts]
+    dataset = concatenate_datasets([_slice(rows, found) for rows in whole])
+    if not len(dataset):
+        total = sum(map(len, whole))
         raise ValueError(f"{treebank} {split} is empty: the whole split has {total} sentences")
-    return dataset if (start, end) == (0, total) else dataset.select(range(start, end))
+    return dataset
 
 
 def has_split(treebank: str, split: str, data: Sequence[str]) -> bool:
@@ -67,6 +73,12 @@ def _parse_split(split: str) -> re.Match[str]:
     if found is None:
         raise ValueError(f"cannot read the split {split!r}; expected e.g. dev, dev[:500] or train[90%:]")
     return found
+
+
+def _slice(rows: Dataset, split: re.Match[str]) -> Dataset:
+    total = len(rows)
+    start, end = _index(split["start"], total, 0), _index(split["end"], total, total)
+    return rows if (start, end) == (0, total) else rows.select(range(start, max(start, end)))
 
 
 def _index(text: str | None, total: int, default: int) -> int:
@@ -162,6 +174,16 @@ def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, s
         name = f"{arguments.treebank} {arguments.split}"
     dataset, report = prepare(source, gold=False, **limits)
     return report_sentences(dataset, f"{name}: {report}")
+
+
+def leave_out(rows: Dataset, files: Sequence[str]) -> Dataset:
+    """Leave out sentences that also stand in these files, compared by their words; print how many."""
+    known = {words_hash(sentence.words) for path in files for sentence in iterate_unlabelled(path)}
+    kept = [index for index, words in enumerate(rows["words"]) if words_hash(words) not in known]
+    if len(kept) == len(rows):
+        return rows
+    note = f"{len(rows) - len(kept)} of {len(rows)} sentences left out: they stand in {', '.join(files)}"
+    return report_sentences(rows.select(kept), note)[0]
 
 
 def report_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
