@@ -7,7 +7,15 @@ from datasets import Dataset
 from transformers import pipeline
 
 from helpers.small_models import UPOS, gold, model_of, vectors
-from hf_xst.commands.sentences import annotate, gold_rows, has_split, labelled_rows, needs_structure, split_of
+from hf_xst.commands.sentences import (
+    annotate,
+    gold_rows,
+    has_split,
+    labelled_rows,
+    leave_out,
+    needs_structure,
+    split_of,
+)
 from hf_xst.data import ConlluSentence, prepare, write_conllu
 from hf_xst.data.layout import content_hash, sentences_to_dataset
 from hf_xst.inference.annotation import Annotator, load_tagger
@@ -92,6 +100,29 @@ def treebank(tmp_path):
 def test_slices_of_a_split(treebank, split, first, count):
     found = split_of(treebank, split, [])
     assert list(found["sent_id"]) == [f"s{place}" for place in range(first, first + count)]
+
+
+def test_a_percentage_is_taken_of_each_file(treebank, tmp_path):
+    paths = [tmp_path / "x-ud-train.conllu", tmp_path / "y.conllu"]
+    write_conllu([ConlluSentence.from_words(["a"], sent_id=f"y{n}") for n in range(4)], paths[1])
+    both = ",".join(f"train={path}" for path in paths)
+    parts = [list(split_of(both, f"train{part}", [])["sent_id"]) for part in ("[:50%]", "[50%:]")]
+    assert parts[0] == ["s0", "s1", "s2", "s3", "s4", "y0", "y1"]
+    assert len(parts[1]) == 8
+    assert not set(parts[0]) & set(parts[1])
+    with pytest.raises(ValueError, match=r"train\[:9%\] is empty: the whole split has 15 sentences"):
+        split_of(both, "train[:9%]", [])
+
+
+def test_sentences_of_other_files_are_left_out(treebank, tmp_path, capsys):
+    rows, _ = gold_rows(treebank, "train", [])
+    seen = [ConlluSentence.from_words(words) for words in (rows[0]["words"], ["elsewhere"])]
+    write_conllu(seen, tmp_path / "test.conllu")
+    left = leave_out(rows, [str(tmp_path / "test.conllu")])
+    expected = [row["sent_id"] for row in rows if row["words"] != rows[0]["words"]]
+    assert list(left["sent_id"]) == expected
+    assert f"{len(rows) - len(expected)} of {len(rows)} sentences left out" in capsys.readouterr().err
+    assert leave_out(rows, []) is rows
 
 
 def test_has_split(treebank):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from as_files import as_files, word_probabilities
 from configuration import FROM_LABELS, RULES
-from ensembles import by_group, run_sources, true_labels
+from ensembles import by_group, right_words, run_sources, true_labels
 from grouped_weights import GroupedWeights
 from truth import infer_truth
 
@@ -27,6 +27,7 @@ from hf_xst.charts.chart import FLOOR
 from hf_xst.commands.learn_weights import LearnWeightsArguments
 from hf_xst.commands.vote import combine
 from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.metrics import score
 from hf_xst.models.running import predict_rows
 from hf_xst.sources.pool import SourcePool, joint_names
 
@@ -153,3 +154,13 @@ def test_sources_and_their_combinations_are_scored_on_each_split(encoder, bert, 
     assert found["direct:b", "test", "accuracy"] == pytest.approx(100 * sum(right) / len(right))
     assert {found[f"direct:{name}", "text", "rank"] for name in "ab"} == {1, 2}
     assert found["pool-published", "test", "accuracy"] == found["pool-learned", "test", "accuracy"]
+
+
+def test_right_words_by_sentence_add_up_to_the_scores():
+    rows = gold((3, 5, 1, 4))
+    wrong = [{**row, "head": [0] * len(row["words"])} for row in rows]
+    for columns in (("head", "deprel"), ("upos",)):
+        right, scored = right_words(wrong, rows, columns)
+        whole = score(wrong, rows, columns)
+        assert len(right) == len(scored) == len(rows)
+        assert 100 * sum(right) / sum(scored) == pytest.approx(whole.get("las", whole.get("accuracy")))

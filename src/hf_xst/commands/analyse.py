@@ -45,7 +45,7 @@ class AnalyseArguments(OutputArguments, SourceArguments, GoldArguments, VectorAr
     floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
     weights: str | None = option("YAML file with a weight for each source by name; also measures that pool.")
     max_length: int | None = option(
-        "Longest sentence, special tokens included; defaults to 30 for parsers and 60 for taggers."
+        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them."
     )
     batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
     plots: bool = option("Plot the agreement of the sources against their accuracy.", True)

@@ -43,7 +43,7 @@ class LearnWeightsArguments(OutputArguments, SourceArguments, GoldArguments, Vec
     sentences: int = option("Number of labelled sentences to draw.", 50)
     floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
     max_length: int | None = option(
-        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger)."
+        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them."
     )
     batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
 

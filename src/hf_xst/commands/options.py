@@ -262,7 +262,8 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
     floor: float = option(_FLOOR, FLOOR)
     weights: str | None = option(_WEIGHTS)
     max_length: int | None = option(
-        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) (recommended: 61)."
+        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them "
+        "(recommended: 61)."
     )
     keep_log_probs: bool | None = option(
         "Also store the pooled log-probabilities of the kept candidates (recommended: yes)."

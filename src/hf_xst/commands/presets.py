@@ -94,13 +94,13 @@ class Published:
     """Published settings of a task (Kurniawan et al. 2021, supplement, table 6).
 
     Args:
-        max_length: longest target sentence in training, added tokens included.
+        max_words: longest target sentence in training, without the tokens that models add.
         learning_rate: of Adam, by `ChartInfo.chart_kind`.
         l2: strength of the pull to the initial parameters, by `ChartInfo.chart_kind`.
         preset: the default preset, which did better on most of the paper's languages (docs/results).
     """
 
-    max_length: int
+    max_words: int
     learning_rate: Mapping[str, float]
     l2: Mapping[str, float]
     preset: str
@@ -147,9 +147,10 @@ def length_limits(kind: StructureColumns, max_length: int | None = None) -> dict
     if max_length is not None and max_length < 1:
         raise ValueError(f"max_length is {max_length}; expected at least 1")
     model_class = model_class_for(kind)
+    added = model_class.leading + model_class.trailing
     if max_length is None:
-        max_length = published(model_type_of(model_class), "--max-length").max_length
-    return {"max_length": max_length, "added_tokens": model_class.leading + model_class.trailing}
+        max_length = published(model_type_of(model_class), "--max-length").max_words + added
+    return {"max_length": max_length, "added_tokens": added}
 
 
 @dataclass(frozen=True)
