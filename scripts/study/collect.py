@@ -12,6 +12,7 @@ from typing import Any
 
 from configuration import read_study
 from jobs import Jobs
+from significance import intervals, read_counts
 
 Row = tuple[str, str, str, float | None]  # method, split, metric, value
 Content = Any
@@ -43,6 +44,9 @@ def collect(paths: Sequence[Path], study: str, seed: int, stand_ins: Sequence[st
             raise ValueError(f"{path} is not a result of a study")
         key = match.groupdict()
         rows = list(_rows(path, key))
+        if key["file"] == "ensembles.json":
+            found = intervals(*read_counts(path))
+            rows += [(method, "test", metric, round(value, 4)) for method, metric, value in found]
         if key["file"] == "ensembles.json" and key["target"] in stand_ins:
             rows.append(("data", "test", "stand_in", 1))
         own_seed = seed if key["source"] else key["seed"] and int(key["seed"])

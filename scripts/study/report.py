@@ -22,6 +22,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from scipy import stats
+from significance import PAIRS, sign_test
 
 from hf_xst.console import printable
 
@@ -207,6 +208,22 @@ def mean_spread(scores: pd.DataFrame, metric: str, split: str, targets: Sequence
     means = by_seed.groupby("method").mean().where(by_seed.notna().groupby("method").sum() == len(targets))
     deviations = means.std(axis=1).dropna()
     return deviations[deviations.index.isin(MAIN)].map(" ± {:.1f}".format)
+
+
+def difference_table(scores: pd.DataFrame, task: str) -> str:
+    """Compare pairs of methods over the targets, with intervals and a sign test."""
+    table = grid(scores, TASKS[task][1])
+    rows: dict[str, list[object]] = {}
+    for method, base in PAIRS:
+        low, high = (grid(scores, f"over:{base}:{end}") for end in ("low", "high"))
+        if method in low:
+            points = (table[method] - table[base]).dropna()
+            counts = [(points > 0).sum(), (low[method] > 0).sum(), (high[method] < 0).sum()]
+            rows[f"{method} over {base}"] = [points.mean(), *map(str, counts), f"{sign_test(points):.2g}"]
+    columns = ["mean difference", f"above, of {len(table)}", "interval above 0", "interval below 0", "p"]
+    note = "Intervals: 95 %, paired bootstrap over the test sentences of a target; p: sign test over targets."
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return render("Differences", note, frame, {columns[0]: "+.2f"}, "methods")
 
 
 def direct_table(scores: pd.DataFrame, task: str) -> str:
@@ -438,8 +455,8 @@ def dev_score_table(scores: pd.DataFrame, task: str) -> str:
 
 
 TABLES: list[Callable[[pd.DataFrame, str], str]] = [
-    score_table, dev_score_table, direct_table, comparison_table, ablation_table, chart_table, distance_table,
-    source_table, ranking_table, weight_table, search_table, curve_table,
+    score_table, difference_table, dev_score_table, direct_table, comparison_table, ablation_table,
+    chart_table, distance_table, source_table, ranking_table, weight_table, search_table, curve_table,
 ]  # fmt: skip
 
 
