@@ -376,7 +376,9 @@ def _faults(batch: pa.RecordBatch, sources: int) -> Iterator[tuple[str, NDArray[
     )
     yield "it was written by a newer version", rows, np.asarray(batch["format_version"]) > ROW_VERSION
     yield "it has no groups", rows, groups < 1
-    yield "its groups do not follow from its words", rows, groups - words != groups[0] - words[0]
+    # A group for each word (and a constant number of others), or for each span of words.
+    follows = (groups - words == groups[0] - words[0]) | (groups == words * (words + 1) // 2)
+    yield "its groups do not follow from its words", rows, ~follows
     yield "offsets and pool_best differ in length", rows, ends != groups + 1
     yield f"source_best does not list {sources} sources", rows, lists != sources
     yield "log_probs and candidates differ in length", rows, (stored != kept) & (stored > 0)

@@ -82,12 +82,12 @@ class ConstituencyTreeCRF(Structure[Tensor]):
 
     def contains(self, best: Tensor) -> Tensor:
         """Return (bool, (B,)) which labels form a binary tree."""
-        labels, inside = self.group_view(best), self.group_view(self._inside())
-        in_range = ((labels >= 0) & (labels < self.scores.shape[3])) | ~inside
-        spans = (labels > 0) & inside
+        inside = self._inside()
+        in_range = ((best >= 0) & (best < self.scores.shape[3])) | ~inside
+        spans = (best > 0) & inside
         # 2n - 1 spans that do not cross each other are a binary tree.
-        is_tree = (spans.sum(1) == 2 * self.lengths - 1) & ~(self._crossed_by(spans) & spans).any(1)
-        return in_range.all(1) & is_tree
+        crossing = (_crossed_by(spans) & spans).flatten(1).any(1)
+        return in_range.flatten(1).all(1) & (spans.flatten(1).sum(1) == 2 * self.lengths - 1) & ~crossing
 
     def best(self) -> Tensor:
         """Return the labels of the best trees' spans, (B, N, N): 0 for no constituent, -1 outside."""
@@ -124,13 +124,9 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         absent = scores[..., 0].masked_fill(self._in_every_tree() | ~inside, 0)
         required = absent == NEGATIVE_INFINITY
         absent = absent.masked_fill(required, 0)
-        crossed = self.part_view(self._crossed_by(self.group_view(required)))
+        crossed = _crossed_by(required).unsqueeze(3)
         potentials = scores[..., 1:] - absent.unsqueeze(3)
-        return potentials.masked_fill(crossed.unsqueeze(3), NEGATIVE_INFINITY), absent.flatten(1).sum(1)
-
-    def _crossed_by(self, spans: Tensor) -> Tensor:
-        """Return which spans cross any of some spans: bool (B, G) from (B, G)."""
-        return (spans.double() @ _crossings(self.scores.shape[1], spans.device)) > 0
+        return potentials.masked_fill(crossed, NEGATIVE_INFINITY), absent.flatten(1).sum(1)
 
     def _inside(self) -> Tensor:
         """Bool (B, N, N): spans within the sentence."""
@@ -151,12 +147,16 @@ def _spans(words: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return first, last
 
 
-@cache
-def _crossings(words: int, device: torch.device) -> Tensor:
-    """Return which spans cross: (G, G), 1 or 0."""
-    first, last = _spans(words, device)
-    starts_within = (first[:, None] < first) & (first <= last[:, None]) & (last[:, None] < last)
-    return (starts_within | starts_within.T).double()
+def _crossed_by(spans: Tensor) -> Tensor:
+    """Return which spans cross any of the given spans: bool (B, N, N) from (B, N, N)."""
+    words = spans.shape[1]
+    # before[i, j] counts spans that start before word i and end before word j: (B, N + 1, N + 1)
+    before = torch.nn.functional.pad(spans.long(), (1, 0, 1, 0)).cumsum(1).cumsum(2)
+    own = before.diagonal(dim1=1, dim2=2)
+    # Spans that start before i and end in i..j - 1; spans that start in i + 1..j and end after j.
+    left = before[:, :words, :words] - own[:, :words, None]
+    right = (before[:, 1:, -1] - own[:, 1:])[:, None] - (before[:, 1:, -1:] - before[:, 1:, 1:])
+    return (left + right > 0).triu()
 
 
 def _tree_sum(potentials: Tensor, lengths: Tensor, reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
