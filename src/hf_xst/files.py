@@ -32,7 +32,7 @@ _PARTS_OF_FOLDERS = ("", "data", "tagger", "run")
 # How the pictures, pages and reports of this package begin.
 _MARK = re.compile(rb'<svg [^>]*class="hf-xst|(<!doctype html>\n)?<!-- written by hf-xst')
 _OWNERS = ("hf-xst ", "another process")
-_owned: ContextVar[frozenset[Path]] = ContextVar("_owned", default=frozenset())
+_owned: ContextVar[tuple[Path, ...]] = ContextVar("_owned", default=())
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     target = behind_link(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".hf_xst-{secrets.token_hex(8)}.part")
+    temporary = target.with_name(f"{_temporary_prefix(_owned.get())}{secrets.token_hex(8)}.part")
     mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
     try:
@@ -76,6 +76,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         replace_file(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _temporary_prefix(owned: tuple[Path, ...]) -> str:
+    """Return how temporary files of the process that owns these outputs begin."""
+    return "-".join(
+        [".hf_xst", *(hashlib.sha256(os.fsencode(path)).hexdigest()[:8] for path in owned[:1]), ""]
+    )
 
 
 def replace_file(temporary: Path, target: Path) -> None:
@@ -172,7 +179,8 @@ def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
     """Keep other processes and threads from writing an output, with an operating-system lock on a file.
 
     The lock file lies beside the output, or in it if the folder above is read-only. It is removed at the end;
-    one that a killed process left does not block. A command may call others that write the same output.
+    one that a killed process left does not block, and the temporary files of that process are removed. A
+    command may call others that write the same output.
 
     Args:
         output: a file or folder; pipes and devices are not locked.
@@ -191,7 +199,7 @@ def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
         yield
         return
     path = place / f".{target.name}.hf-xst-lock"
-    lock = FileLock(path)
+    lock, is_stale = FileLock(path), path.exists()
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -201,8 +209,12 @@ def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
     if not _owner(path).startswith(_OWNERS):
         lock.release()
         raise ValueError(f"{path} exists and was not written by hf-xst; move it, or choose another output")
-    token = _owned.set(_owned.get() | {target})
+    token = _owned.set((*_owned.get(), target))
     try:
+        if is_stale:
+            pattern = f"{_temporary_prefix(_owned.get())}*.part"
+            for temporary in (*target.parent.glob(pattern), *target.rglob(pattern)):
+                temporary.unlink(missing_ok=True)
         with suppress(OSError):  # Windows lets nobody write a locked file
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             path.write_text(

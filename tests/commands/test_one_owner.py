@@ -26,7 +26,7 @@ import importlib.util, sys
 spec = importlib.util.spec_from_file_location("files", sys.argv[1])
 files = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(files)
-with files.sole_owner(sys.argv[2], "vote"):
+with files.sole_owner(sys.argv[2], "vote"), files.atomic_path(sys.argv[2] + "/other/x"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -83,15 +83,15 @@ def locks(folder: Path) -> list[str]:
 
 
 def test_an_owned_output_is_refused_by_every_command(world, capsys):
-    before = sorted(world.rglob("*"))
     with held(world / "out") as process:
+        before = sorted(world.rglob("*"))
         for name, command in {**COMMANDS, **OTHERS}.items():
             assert hf_xst_cli.main(words(command, world)) == 1, name
             message = capsys.readouterr().err
             assert f"hf-xst {name}: {world}/out is being written by hf-xst vote (process" in message
             assert f"process {process.pid} on" in message
         assert locks(world) == [".out.hf-xst-lock"]
-    assert sorted({*world.rglob("*")} - {world / ".out.hf-xst-lock"}) == before
+        assert sorted(world.rglob("*")) == before
 
 
 def test_an_output_of_a_killed_process_is_free(world, capsys):
@@ -99,8 +99,12 @@ def test_an_output_of_a_killed_process_is_free(world, capsys):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert locks(world) == [".out.hf-xst-lock"]
+        (left,) = (world / "out").rglob("*.part")
+        other = left.with_name(".hf_xst-0123456789abcdef.part")  # of another process
+        other.write_text("other")
         assert hf_xst_cli.main(words(COMMANDS["build-charts"], world)) == 0
     assert locks(world) == []
+    assert [*(world / "out").rglob("*.part")] == [other]
 
 
 @pytest.mark.parametrize("path", ["out", "link", "./x/../out", "out/"])

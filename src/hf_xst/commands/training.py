@@ -195,5 +195,8 @@ def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
             trainer.train(resume_from_checkpoint=checkpoint)
         if folder.is_main:
             trainer.bare_model.save_pretrained(folder.path)
-            folder.write_json("log.json", trainer.state.log_history)
+            # The last entry sums up only what followed an interruption; a checkpoint sorts the names.
+            history = trainer.state.log_history
+            log = [dict(sorted(entry.items())) for entry in history if "train_runtime" not in entry]
+            folder.write_json("log.json", log)
     trainer.accelerator.wait_for_everyone()

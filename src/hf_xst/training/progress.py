@@ -29,6 +29,16 @@ class StopWhenDiverged(TrainerCallback):
                 )
 
 
+class LogBeforeSaving(TrainerCallback):
+    """Log at each checkpoint, so that the means of the log do not depend on where a run was interrupted."""
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Log if a checkpoint follows."""
+        control.should_log |= control.should_save
+
+    on_epoch_end = on_step_end
+
+
 def _format(state: TrainerState, logs: Mapping[str, Any] | None) -> str | None:
     """Format a log entry's losses and scores; return None if it has neither, or on later processes."""
     scores = [
