@@ -66,11 +66,12 @@ def progress(description: str, total: int | None, unit: str = "sentences") -> It
         TextColumn(f"{unit}, {{task.fields[rate]}}"),
         TimeRemainingColumn(),
     )
+    processes = process_count()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total, rate="")
 
         def advance(steps: int) -> None:
-            bar.advance(task, steps * process_count())  # the others are about as fast
+            bar.advance(task, steps * processes)  # the others are about as fast
             speed = bar.tasks[0].speed
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import chain
 from typing import TypeVar
 
 import torch
@@ -40,6 +41,17 @@ def shared_work() -> Iterator[None]:
         _depth -= 1
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let each process do all work of the block by itself, inside `shared_work`."""
+    global _depth
+    depth, _depth = _depth, 0
+    try:
+        yield
+    finally:
+        _depth = depth
+
+
 def process_count() -> int:
     """Return the number of processes that share the work, 1 outside `shared_work`."""
     return torch.distributed.get_world_size() if _depth and torch.distributed.is_initialized() else 1
@@ -53,16 +65,26 @@ def process_index() -> int:
 def share(items: Sequence[Item], run: Callable[[Item], Result]) -> list[Result]:
     """Apply `run` to all items, each in one of the processes, and return all results in order.
 
-    All processes must call this with the same items; results are pickled between processes.
+    All processes must call this with the same items, which should be in order of cost; results are pickled
+    between processes.
     """
     count = process_count()
-    own = [run(item) for item in items[process_index() :: count]]
     if count == 1:
-        return own
-    parts: list[list[Result]] = [[] for _ in range(count)]
+        return [run(item) for item in items]
+    own = [
+        (number, run(item)) for number, item in enumerate(items) if _owner(number, count) == process_index()
+    ]
+    parts: list[list[tuple[int, Result]]] = [[] for _ in range(count)]
     with _lost_process():
         torch.distributed.all_gather_object(parts, own)
-    return [parts[number % count][number // count] for number in range(len(items))]
+    results = dict(chain.from_iterable(parts))
+    return [results[number] for number in range(len(items))]
+
+
+def _owner(number: int, count: int) -> int:
+    """Return the process of an item: rounds of alternating direction, so that costly items are spread."""
+    lap, place = divmod(number, count)
+    return place if lap % 2 else count - 1 - place
 
 
 def from_main(make: Callable[[], Result]) -> Result:

@@ -19,7 +19,7 @@ from hf_xst.data.layout import content_hash, rows_to_dataset
 from hf_xst.files import atomic_path, write_text
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import run_batches
-from hf_xst.processes import from_main, process_index
+from hf_xst.processes import alone, from_main, process_count, process_index, share
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
@@ -93,52 +93,57 @@ def build_shards(
     """
     shards = max(1, -(-len(rows) // shard_size))
     content = {**identity, "shard_size": shard_size, "text": content_hash(rows)}
-    begun = json.loads(json.dumps(content))
-    state = from_main(lambda: _state(output / "run" / BUILDING, begun))
-    complete = from_main(lambda: [name for name in state["shards"] if (output / "data" / name).exists()])
+    from_main(lambda: _begin(output / "run" / BUILDING, json.loads(json.dumps(content))))
+    files = [(output / "data" / f"train-{shard:05d}-of-{shards:05d}.parquet") for shard in range(shards)]
+    counts_of = [output / "run" / "shards" / f"{file.stem}.json" for file in files]
+    missing = from_main(
+        lambda: [
+            shard for shard in range(shards) if not (files[shard].exists() and counts_of[shard].exists())
+        ]
+    )
     features = chart_features(rows.features)
     with progress("making charts", len(rows)) as advance:
+        advance((shards - len(missing)) * shard_size // process_count())
 
         def run(batch: list[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
             made = make(batch)
             advance(len(batch))
             return made
 
-        for shard in range(shards):
-            name = f"train-{shard:05d}-of-{shards:05d}.parquet"
-            indices = range(shard * shard_size, min((shard + 1) * shard_size, len(rows)))
-            if name in complete:
-                advance(len(indices))
-                continue
+        def make_shard(shard: int) -> None:
+            begin, end = shard * shard_size, min((shard + 1) * shard_size, len(rows))
             charts: dict[int, dict[str, Any]] = {}
             counts = ChartCounts()
-            stream = (rows[index] for index in indices)
-            windows = run_batches(stream, run, batch_words, window=shard_size)
+            windows = run_batches(rows.select(range(begin, end)), run, batch_words, window=shard_size)
             for batch, (made, counted) in chain.from_iterable(windows):
                 charts.update(zip(batch, made, strict=True))
                 counts += counted
-            state["shards"][name] = asdict(counts)
-            if process_index():  # only the main process writes
-                continue
-            with atomic_path(output / "data" / name) as aside:
-                ordered = [charts[index] for index in range(len(indices))]
+            if process_index():  # only the main process writes what all have made together
+                return
+            with atomic_path(files[shard]) as aside:
+                ordered = [charts[index] for index in range(end - begin)]
                 rows_to_dataset(ordered, features).to_parquet(str(aside))
-            write_text(output / "run" / BUILDING, json.dumps(state))
-    return sum((ChartCounts(**counts) for counts in state["shards"].values()), ChartCounts())
+            write_text(counts_of[shard], json.dumps(asdict(counts)))
+
+        # Each process makes whole shards as long as there is one for each; they share those that remain.
+        whole = len(missing) // process_count() * process_count()
+        share(missing[:whole], alone()(make_shard))
+        for shard in missing[whole:]:
+            make_shard(shard)
+    return from_main(
+        lambda: sum((ChartCounts(**json.loads(file.read_text())) for file in counts_of), ChartCounts())
+    )
 
 
-def _state(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Load the state of an interrupted run, or begin one."""
+def _begin(path: Path, identity: dict[str, Any]) -> None:
+    """Record what charts depend on, or check it if they were begun before."""
     if not path.exists():
-        state: dict[str, Any] = {"identity": identity, "shards": {}}
-        write_text(path, json.dumps(state))  # marks the folder as ours
-        return state
-    state = json.loads(path.read_text(encoding="utf-8"))
-    begun = state["identity"]
+        write_text(path, json.dumps({"identity": identity}))  # marks the folder as ours
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))["identity"]
     differing = [key for key in {**begun, **identity} if begun.get(key) != identity.get(key)]
     if differing:
         raise ValueError(
             f"{path.parent.parent} holds charts that differ in: {', '.join(differing)}; choose another "
             "--output, or remove that folder to make them again"
         )
-    return state
