@@ -97,6 +97,13 @@ def from_main(make: Callable[[], Result]) -> Result:
     return results[0]  # type: ignore[return-value]
 
 
+def main_first(make: Callable[[], Result]) -> Result:
+    """Return what `make` returns, first in the main process, so that the others find its caches."""
+    results: list[Result] = []
+    from_main(lambda: results.append(make()))
+    return results[0] if results else make()
+
+
 def wait_for_all() -> None:
     """Wait until all processes get here, e.g. before one reads what the main one has written."""
     if process_count() > 1:

@@ -12,10 +12,13 @@ from datasets import Dataset
 from hf_xst.data import (
     ConlluError,
     TextError,
+    hub_text,
+    is_hub_text,
     iterate_unlabelled,
     prepared_features,
     read_conllu,
     read_unlabelled,
+    stream_from_hub,
     write_conllu,
 )
 from hf_xst.data.text import read_labelled_jsonl
@@ -153,3 +156,64 @@ def test_field_case_p06_heads_are_ignored(shared, name):
     data = read_unlabelled(shared("fieldcases", "files", f"{name}.conllu"))
     assert data["sent_id"][:] == ["p06-tr", "p06-ar"]
     assert [len(words) for words in data["words"]] == [5, 4]
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"words": WORDS[0], "upos": ["NUM", "X"], "sent_id": "a"}], [("a", WORDS[0], ["NUM", "X"])]),
+        ([{"tokens": WORDS[0]}, {"tokens": []}, {"tokens": WORDS[1]}], [("1", WORDS[0]), ("3", WORDS[1])]),
+        ([{"words": ["a"], "upos": [3]}], [("1", ["a"])]),
+        (
+            [{"text": "One two. Three!\n\nFour"}],
+            [("1.1", ["One", "two", "."]), ("1.2", ["Three", "!"]), ("1.3", ["Four"])],
+        ),
+    ],
+)
+def test_data_sets_are_streamed(tmp_path, rows, expected):
+    write_jsonl(tmp_path / "train.jsonl", rows)
+    found = stream_from_hub(str(tmp_path), cache_dir=tmp_path.parent / f"{tmp_path.name}-cache")
+    assert found.features == prepared_features(gold=False)
+    for row, (name, words, *tags) in zip(found, expected, strict=True):
+        assert row["sent_id"] in (name, f"{tmp_path.name}:{name}")
+        assert (row["words"], row["upos"]) == (words, tags[0] if tags else ["_"] * len(words))
+
+
+def test_streaming_reads_the_given_rows_once(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "train.jsonl", [{"words": [str(number)]} for number in range(9)])
+    cache = tmp_path.parent / f"{tmp_path.name}-cache"
+    assert stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)["words"][:] == [["2"], ["3"], ["4"]]
+    monkeypatch.setattr(hub_text, "load_dataset", None)
+    assert len(stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)) == 3
+    (tmp_path / "train.jsonl").write_text('{"words": ["new"]}\n')
+    with pytest.raises(TypeError):  # read again
+        stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)
+
+
+def test_data_sets_without_text_are_rejected(tmp_path):
+    write_jsonl(tmp_path / "train.jsonl", [{"sentence": "a b", "words": 3}])
+    with pytest.raises(ValueError, match=r":1 has the columns sentence, words; expected words or tokens"):
+        stream_from_hub(str(tmp_path), cache_dir=tmp_path / "cache")
+    with pytest.raises(ValueError, match=r"dev cannot be read: .*dev"):
+        stream_from_hub(str(tmp_path), "dev", cache_dir=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_hub"),
+    [
+        ("owner/name", True),
+        ("owner/name:en@v1", True),
+        ("owner/na.me@refs/convert/parquet", True),
+        ("data/text.txt", False),
+        ("a/b.conllu.gz", False),
+        ("name", False),
+        ("a/b/c", False),
+        ("/dev/null", False),
+    ],
+)
+def test_names_of_data_sets(name, is_hub):
+    assert is_hub_text(name) == is_hub

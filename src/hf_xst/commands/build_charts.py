@@ -21,8 +21,8 @@ from hf_xst.commands.sentences import (
     unlabelled_rows,
 )
 from hf_xst.console import say
-from hf_xst.data import first_rows
-from hf_xst.data.treebank_facts import treebank_facts
+from hf_xst.data import first_rows, is_hub_text
+from hf_xst.data.treebank_facts import TreebankFacts, treebank_facts
 from hf_xst.files import CHARTS
 from hf_xst.models.kinds import model_class_for, model_type_of
 from hf_xst.models.modeling import StructuredModel
@@ -165,7 +165,9 @@ def _source(spec: SourceSpec, source: AnySource, names: list[str]) -> ChartSourc
 def _text_facts(options: BuildChartsArguments) -> list[dict[str, Any]]:
     if options.treebank is not None:
         return treebank_facts(options.treebank, options.split, options.data)
-    return [{"name": Path(str(options.text)).name}]
+    is_public = is_hub_text(options.text) and not Path(str(options.text)).exists()
+    name = str(options.text) if is_public else Path(str(options.text)).name
+    return [asdict(TreebankFacts(name, on_hub=True))] if is_public else [{"name": name}]
 
 
 def _identity(info: ChartInfo, models: Mapping[str, AnySource]) -> dict[str, Any]:

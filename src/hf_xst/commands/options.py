@@ -115,7 +115,9 @@ class TextArguments(SentenceArguments):
 
     treebank: str | None = option(_TREEBANK)
     text: str | None = option(
-        "Text file instead of --treebank: CoNLL-U, one tokenised sentence per line (.txt), or JSON lines."
+        "Text instead of --treebank: a file of CoNLL-U, one tokenised sentence per line (.txt), or JSON "
+        "lines; or a data set on the Hub (OWNER/NAME[:CONFIG][@REVISION]) with a column words, tokens or "
+        "text, of which --split is streamed."
     )
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset, concatenate_datasets
 
@@ -16,12 +17,14 @@ from hf_xst.commands.options import SourceArguments, TextArguments, VectorArgume
 from hf_xst.console import say
 from hf_xst.data import (
     WordVectors,
+    is_hub_text,
     iterate_unlabelled,
     load_treebank,
     prepare,
     prepared_features,
     read_unlabelled,
     read_vectors,
+    stream_from_hub,
     treebank_files,
 )
 from hf_xst.data.folders import canonical_split
@@ -31,7 +34,7 @@ from hf_xst.data.sentence import BLANK
 from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
-from hf_xst.processes import process_count, process_index
+from hf_xst.processes import main_first, process_count, process_index
 from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
 from hf_xst.sources.pool import AnySource
 from hf_xst.structures.voting import is_tree
@@ -166,24 +169,47 @@ def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, s
     """
     if (arguments.text is None) == (arguments.treebank is None):
         raise ValueError("give either --treebank (with --split) or --text")
-    if arguments.text is not None:
-        source, name = read_unlabelled(arguments.text), arguments.text
-    else:
-        assert arguments.treebank is not None
-        source = split_of(arguments.treebank, arguments.split, arguments.data)
-        name = f"{arguments.treebank} {arguments.split}"
-    dataset, report = prepare(source, gold=False, **limits)
+    split = arguments.split
+
+    def read() -> tuple[Dataset, PreparationReport]:
+        if arguments.treebank is not None:
+            rows = split_of(arguments.treebank, split, arguments.data)
+        else:
+            rows = read_text(str(arguments.text), split)
+        return prepare(rows, gold=False, **limits)
+
+    dataset, report = main_first(read)
+    has_split = arguments.treebank is not None or is_hub_text(arguments.text)
+    name = f"{arguments.treebank or arguments.text}{f' {split}' if has_split else ''}"
     return report_sentences(dataset, f"{name}: {report}")
 
 
 def leave_out(rows: Dataset, files: Sequence[str]) -> Dataset:
     """Leave out sentences that also stand in these files, compared by their words; print how many."""
     known = {words_hash(sentence.words) for path in files for sentence in iterate_unlabelled(path)}
-    kept = [index for index, words in enumerate(rows["words"]) if words_hash(words) not in known]
+    kept = np.flatnonzero(np.fromiter((words_hash(words) not in known for words in rows["words"]), bool))
     if len(kept) == len(rows):
         return rows
     note = f"{len(rows) - len(kept)} of {len(rows)} sentences left out: they stand in {', '.join(files)}"
     return report_sentences(rows.select(kept), note)[0]
+
+
+def read_text(text: str, split: str) -> Dataset:
+    """Read a file, or stream a split of a data set on the Hub, or a slice such as `train[:1000000]`.
+
+    Raises:
+        ValueError: see `read_unlabelled` and `stream_from_hub`; a slice of the latter has a percentage.
+    """
+    if not is_hub_text(text):
+        return read_unlabelled(text)
+    found = _parse_split(split)
+    bounds = [found[name] or None for name in ("start", "end")]
+    if any(bound and bound.endswith("%") for bound in bounds):
+        raise ValueError(
+            f"{text} is streamed, so {split} cannot have a percentage; expected e.g. train[:1000]"
+        )
+    start, end = (bound and int(bound) for bound in bounds)
+    return stream_from_hub(text, found["name"], start or 0, end)
 
 
 def report_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:

@@ -26,7 +26,9 @@ from hf_xst.data.layout import content_hash
 from hf_xst.files import name_in_errors
 from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.sources.loading import model_digest
+from hf_xst.training.batches import sentence_lengths
 from hf_xst.training.trainer import StructuredTrainer
 
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
@@ -171,7 +173,17 @@ def cached_embeddings(
     """Encode all sentences once, if the model's encoder is frozen and the options allow it."""
     if not options.cache_embeddings:
         return None
-    sentences = (words for rows in datasets if rows is not None for words in rows["words"])
+    given = [rows for rows in datasets if rows is not None]
+    if isinstance(words := model.encoder.words, PretrainedWords) and words.is_frozen:
+        numbers = sum(sum(sentence_lengths(rows)) for rows in given) * int(words.model.config.hidden_size)
+        if 2 * numbers > psutil.virtual_memory().available / 2:
+            say(
+                f"the encoder runs in every epoch: its output would take {2e-9 * numbers:,.0f} GB, more than "
+                "half of the free memory",
+                "yellow",
+            )
+            return None
+    sentences = (words for rows in given for words in rows["words"])
     folder = None if options.embedding_cache is None else Path(options.embedding_cache)
     return CachedEmbeddings.compute(model, sentences, folder)
 

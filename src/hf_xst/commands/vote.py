@@ -15,12 +15,19 @@ from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
     read_sources,
+    read_text,
     read_word_vectors,
     split_of,
     unlabelled_rows,
 )
 from hf_xst.console import say
-from hf_xst.data import TREEBANK_FEATURES, dataset_to_sentences, iterate_unlabelled, write_conllu
+from hf_xst.data import (
+    TREEBANK_FEATURES,
+    dataset_to_sentences,
+    is_hub_text,
+    iterate_unlabelled,
+    write_conllu,
+)
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.inference.confidence import Annotation
 from hf_xst.inference.outputs import ConlluWriter
@@ -127,6 +134,9 @@ def _rows(options: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]
 
 def _sentences(options: VoteArguments) -> Iterator[ConlluSentence]:
     """Iterate over the complete sentences of the input, in the order of `_rows`, which leaves none out."""
+    if options.text is not None and is_hub_text(options.text):
+        rows = read_text(options.text, options.split)
+        return (ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]) for row in rows)
     if options.text is not None:
         return iterate_unlabelled(options.text)
     assert options.treebank is not None

@@ -2,6 +2,7 @@
 
 from hf_xst.data.conllu import read_conllu, write_conllu
 from hf_xst.data.folders import DISTANT, LANGUAGES, NEARBY, SOURCES, treebank_files
+from hf_xst.data.hub_text import is_hub_text, stream_from_hub
 from hf_xst.data.labels import bio_alphabet, to_bio
 from hf_xst.data.layout import TREEBANK_FEATURES, UPOS_TAGS, dataset_to_sentences, sentences_to_dataset
 from hf_xst.data.preparation import GoldError, first_rows, hold_out, prepare, prepared_features
@@ -29,6 +30,7 @@ __all__ = [
     "dataset_to_sentences",
     "first_rows",
     "hold_out",
+    "is_hub_text",
     "iterate_unlabelled",
     "load_treebank",
     "prepare",
@@ -37,6 +39,7 @@ __all__ = [
     "read_unlabelled",
     "read_vectors",
     "sentences_to_dataset",
+    "stream_from_hub",
     "to_bio",
     "to_treebank_layout",
     "treebank_files",

@@ -165,9 +165,22 @@ def cached_dataset(
     Rows are streamed to the cache, so memory does not grow with the file; a failed build leaves no files.
     Each kind of reader has its own subfolder. The cache defaults to a folder in the cache of `datasets`.
     """
+    key = f"{Path(path).name} {sha256_of(path)}"
+    return cached_rows(key, rows, features, kind=kind, cache_dir=cache_dir)
+
+
+def cached_rows(
+    key: str,
+    rows: Callable[[], Iterable[Row]],
+    features: Features,
+    *,
+    kind: str,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Return rows as a memory-mapped data set, cached by a key of all that they depend on."""
     root = Path(datasets.config.HF_DATASETS_CACHE if cache_dir is None else cache_dir)
-    key = f"{_CACHE_VERSION} {Path(path).name} {sha256_of(path)} {features}"
-    cached = root / "hf_xst" / kind / hashlib.sha256(key.encode()).hexdigest()[:32] / "rows.arrow"
+    digest = hashlib.sha256(f"{_CACHE_VERSION} {key} {features}".encode()).hexdigest()
+    cached = root / "hf_xst" / kind / digest[:32] / "rows.arrow"
     if not cached.exists():
         stream = iter(rows())
         with atomic_path(cached) as temporary, ArrowWriter(features=features, path=str(temporary)) as writer:

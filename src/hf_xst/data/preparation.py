@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 
 from hf_xst.data.conllu import read_conllu
@@ -132,17 +134,20 @@ def prepare(
         },
         num_proc=num_proc,
     )
-    sentences = list(zip(checked["sent_id"], checked[_TOO_LONG], checked[_FAULT], strict=True))
-    kept = [index for index, (_, is_long, fault) in enumerate(sentences) if not is_long and not fault]
-    long_ids = [name for name, is_long, _ in sentences if is_long]
-    faulty_ids = [f"{name}: {fault}" for name, is_long, fault in sentences if fault and not is_long]
+    table = checked.data.table  # memory-mapped; only a byte a sentence is read into memory
+    is_long = np.asarray(table[_TOO_LONG], dtype=bool)
+    is_faulty = np.asarray(pc.is_valid(table[_FAULT])) & ~is_long
+    kept = np.flatnonzero(~is_long & ~is_faulty)
+    first_long, first_faulty = (
+        [checked[int(index)] for index in np.flatnonzero(each)[:_MAX_NAMED]] for each in (is_long, is_faulty)
+    )
     report = PreparationReport(
-        sentences=len(sentences),
+        sentences=len(checked),
         kept=len(kept),
-        too_long=len(long_ids),
-        faulty=len(faulty_ids),
-        too_long_ids=tuple(long_ids[:_MAX_NAMED]),
-        faulty_ids=tuple(faulty_ids[:_MAX_NAMED]),
+        too_long=int(is_long.sum()),
+        faulty=int(is_faulty.sum()),
+        too_long_ids=tuple(row["sent_id"] for row in first_long),
+        faulty_ids=tuple(f"{row['sent_id']}: {row[_FAULT]}" for row in first_faulty),
         limit=max_length,
         added_tokens=added_tokens,
     )

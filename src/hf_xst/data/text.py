@@ -32,7 +32,7 @@ from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.data.streams import MAX_BYTES, InputError, Source, numbered_lines, source_name
 
-_SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}
+SUFFIXES = {".conllu": "conllu", ".txt": "text", ".jsonl": "jsonl"}
 _FORM_KEYS = ("words", "tokens", "id", "form")
 
 
@@ -102,11 +102,11 @@ def _rows(source: Source, format: str) -> Iterator[Row]:
 
 def _resolve_format(source: Source, format: str | None) -> str:
     suffix = PurePath(source_name(source).removesuffix(".gz")).suffix
-    resolved = _SUFFIXES.get(suffix) if format is None else format
+    resolved = SUFFIXES.get(suffix) if format is None else format
     if resolved not in _READERS:
         unknown = f"suffix {suffix!r}" if format is None else f"format {format!r}"
         raise TextError(
-            f"found {unknown}, expected one of {', '.join(_SUFFIXES)}, or a format: {' '.join(_READERS)}",
+            f"found {unknown}, expected one of {', '.join(SUFFIXES)}, or a format: {' '.join(_READERS)}",
             path=source_name(source),
         )
     return resolved

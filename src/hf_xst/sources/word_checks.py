@@ -76,8 +76,11 @@ def check_tags(
     embeddings = model.coarse_tags if isinstance(model, StructuredModel) else None
     if embeddings is None:
         return
-    tagged = [tags for tags in sentences if tags is not None and set(tags) != {BLANK}]
-    counts = Counter(tag for tags in tagged for tag in tags if tag != BLANK or embeddings.dropout == 0)
+    tagged, counts = 0, Counter[str]()
+    for tags in sentences:
+        if tags is not None and set(tags) != {BLANK}:
+            tagged += 1
+            counts.update(tag for tag in tags if tag != BLANK or embeddings.dropout == 0)
     unknown = Counter({tag: count for tag, count in counts.items() if tag not in embeddings.index_of})
     if unknown.total() <= MOST_UNKNOWN_TAGS * counts.total():
         return
@@ -86,7 +89,7 @@ def check_tags(
         f"{', '.join(f'{tag} ({count})' for tag, count in unknown.most_common(5))}; it knows "
         f"{', '.join(embeddings.index_of)}; convert the tags, or tag the text by --tagger"
     )
-    is_rare = len(tagged) == 1 and set(counts) <= {*UPOS_TAGS}
+    is_rare = tagged == 1 and set(counts) <= {*UPOS_TAGS}
     if unknown.total() == counts.total() and not is_rare:
         raise ValueError(message)
     if warns:

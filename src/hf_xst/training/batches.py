@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import Sampler
 
@@ -60,7 +61,8 @@ class BucketSampler(Sampler[int]):
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, fillers: int = 0) -> None:
-        self.lengths, self.batch_size, self.seed, self.fillers = list(lengths), batch_size, seed, fillers
+        self.lengths = torch.tensor(lengths)
+        self.batch_size, self.seed, self.fillers = batch_size, seed, fillers
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -72,21 +74,22 @@ class BucketSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
-        buckets: dict[int, list[int]] = {}
-        for index in torch.randperm(len(self.lengths), generator=generator).tolist():
-            buckets.setdefault(self.lengths[index] // BUCKET_WIDTH, []).append(index)
-        batches: list[Sequence[int]] = []
-        remainders: list[int] = []
-        for _, bucket in sorted(buckets.items()):
-            full = len(bucket) // self.batch_size * self.batch_size
-            batches += self._split(bucket[:full])
-            remainders += bucket[full:]
-        full = len(remainders) // self.batch_size * self.batch_size
-        batches += self._split(remainders[:full])
+        order = torch.randperm(len(self.lengths), generator=generator)
+        bucket_of = self.lengths[order] // BUCKET_WIDTH
+        order = order[bucket_of.argsort(stable=True)]
+        batches: list[Tensor] = []
+        remainders: list[Tensor] = []
+        for bucket in order.tensor_split(bucket_of.bincount().cumsum(0)[:-1]):
+            *full, rest = self._split(bucket)
+            batches += full
+            remainders.append(rest)
+        *full, rest = self._split(torch.cat(remainders))
+        batches += full
         for index in torch.randperm(len(batches), generator=generator).tolist():
-            yield from batches[index]
-        yield from remainders[full:]  # only the last batch may be incomplete
+            yield from batches[index].tolist()
+        yield from rest.tolist()  # only the last batch may be incomplete
         yield from range(len(self.lengths), len(self))
 
-    def _split(self, indices: Sequence[int]) -> list[Sequence[int]]:
-        return [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
+    def _split(self, indices: Tensor) -> Sequence[Tensor]:
+        """Return the full batches and the rest, which may be empty."""
+        return indices.tensor_split(list(range(self.batch_size, len(indices) + 1, self.batch_size)))
