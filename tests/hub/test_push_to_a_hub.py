@@ -14,7 +14,8 @@ from transformers import BertConfig, BertModel
 from helpers.hub_process import Client, HubError
 from helpers.hub_server import Hub
 from helpers.recorded_runs import record_run, save_charts, save_model
-from helpers.small_models import WORDS, vectors
+from helpers.small_models import WORDS, model_of, vectors
+from hf_xst import load_charts
 from hf_xst.sources.loading import load_model, weights_digest
 
 pytestmark = pytest.mark.slow
@@ -200,8 +201,6 @@ def test_models_with_a_pretrained_encoder_are_complete(
 
 
 def test_push_and_load_charts(client: Client, hub: Hub, tmp_path: Path) -> None:
-    from hf_xst import load_charts
-
     save_charts(tmp_path / "charts")
     rows, _ = load_charts(str(tmp_path / "charts"))
     client.succeeds("push", tmp_path / "charts", "--to", "tester/charts", "--tag", "v1")
@@ -225,6 +224,21 @@ def test_outdated_shards_are_deleted(client: Client, hub: Hub, tmp_path: Path) -
     assert [name for name in tree(hub, "tester/shards", "dataset") if name.startswith("data/")] == [
         "data/train-00000-of-00002.parquet"
     ]
+
+
+def test_text_is_streamed_from_a_data_set(client: Client, tmp_path: Path) -> None:
+    save_charts(tmp_path / "charts")
+    client.succeeds("push", tmp_path / "charts", "--to", "tester/text", "--tag", "v1")
+    model_of("tagger").save_pretrained(tmp_path / "source")
+    words = ["build-charts", "--sources", tmp_path / "source", "--text"]
+    client.succeeds(*words, "tester/text@v1", "--split", "train[1:3]", "--output", tmp_path / "made")
+    rows, info = load_charts(str(tmp_path / "made"))
+    assert rows["words"][:] == load_charts(str(tmp_path / "charts"))[0]["words"][1:3]
+    assert (info.text[0]["name"], info.text[0]["on_hub"]) == ("tester/text", True)
+    line = client.fails(*words, "tester/test", "--output", tmp_path / "other")
+    assert "data set tester/test not found on the Hub; did you mean tester/text" in line
+    line = client.fails(*words, "tester/text", "--split", "train[:10%]", "--output", tmp_path / "other")
+    assert "train[:10%] cannot have a percentage; expected e.g. train[:1000]" in line
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -165,9 +166,9 @@ def _source(spec: SourceSpec, source: AnySource, names: list[str]) -> ChartSourc
 def _text_facts(options: BuildChartsArguments) -> list[dict[str, Any]]:
     if options.treebank is not None:
         return treebank_facts(options.treebank, options.split, options.data)
-    is_public = is_hub_text(options.text) and not Path(str(options.text)).exists()
-    name = str(options.text) if is_public else Path(str(options.text)).name
-    return [asdict(TreebankFacts(name, on_hub=True))] if is_public else [{"name": name}]
+    if is_hub_text(options.text) and not Path(str(options.text)).exists():
+        return [asdict(TreebankFacts(re.split("[:@]", str(options.text))[0], on_hub=True))]
+    return [{"name": Path(str(options.text)).name}]
 
 
 def _identity(info: ChartInfo, models: Mapping[str, AnySource]) -> dict[str, Any]:
