@@ -207,7 +207,7 @@ def combinations(
         return predict
 
     combined: dict[str, Combine] = {
-        "vote": lambda sources: sources.sources[0].vote([each.best() for each in sources.sources]),
+        "vote": lambda sources: sources.voted(),
         "pool": pooled(),
         "linear-pool": pooled("linear"),
     }
@@ -242,7 +242,7 @@ def run_sources(pool: SourcePool, rows: Sequence[Row], rules: Sequence[Combine])
     kind, names = pool.kind, pool.names
 
     def run(batch: list[Row]) -> list[Found]:
-        sources = SourceDistributions(pool.distributions(batch))
+        sources = pool.read(batch)
         lengths = torch.tensor([len(row["words"]) for row in batch])
         combined = [kind.decode(rule(sources), lengths, names) for rule in rules]
         predictions = predictions_of(sources, kind, lengths, names)

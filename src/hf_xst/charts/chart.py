@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -63,7 +63,28 @@ class SourceDistributions:
     """
 
     sources: Sequence[Structure]
+    _space: Structure | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[float, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def stored(
+        cls, space: Structure, log_marginals: Tensor, best: Tensor, valid: Tensor, entropy: Tensor
+    ) -> SourceDistributions:
+        """Return distributions of which only what follows from them is known; `space` has any scores."""
+        found = cls(())
+        known = {"log_marginals": log_marginals, "best": best, "valid": valid, "entropy": entropy}
+        vars(found).update(known, _space=space)  # where cached properties look first
+        return found
+
+    @property
+    def space(self) -> Structure:
+        """The sentences' structures; its scores do not matter."""
+        return self.sources[0] if self._space is None else self._space
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """(S, B), of each source, in nats."""
+        return torch.stack([source.entropy() for source in self.sources])
 
     @cached_property
     def log_marginals(self) -> Tensor:
@@ -85,9 +106,17 @@ class SourceDistributions:
         return torch.stack([source.possible for source in self.sources]).any(0)
 
     def softened(self, temperature: float) -> SourceDistributions:
-        """Divide all scores by a temperature."""
+        """Divide all scores by a temperature.
+
+        Raises:
+            ValueError: the distributions were stored.
+        """
         if temperature == 1:
             return self
+        if self._space is not None:
+            raise ValueError(
+                f"the temperature is {temperature}, and stored marginals have 1: leave out --marginals-cache"
+            )
         return SourceDistributions(
             [source.with_scores(source.scores / temperature) for source in self.sources]
         )
@@ -108,8 +137,11 @@ class SourceDistributions:
 
     def with_pooled(self, pooled: Tensor) -> Structure:
         """Return the distribution whose scores are pooled log-probabilities (B, G, C): the ensemble."""
-        first = self.sources[0]
-        return first.with_scores(first.part_view(pooled))
+        return self.space.with_scores(self.space.part_view(pooled))
+
+    def voted(self) -> Any:
+        """Return the structure with the most votes of the sources; see `Structure.vote`."""
+        return self.space.vote([self.space.best_from_candidates(each) for each in self.best])
 
 
 class Chart(NamedTuple):

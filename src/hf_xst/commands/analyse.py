@@ -22,7 +22,7 @@ from hf_xst.commands.options import (
 )
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
-from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
+from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
 from hf_xst.console import console, say
 from hf_xst.drawing.markup import BLUE
 from hf_xst.extras import import_optional
@@ -30,7 +30,6 @@ from hf_xst.files import atomic_path, write_text
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
-from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
 
 RESULT, PREFIX = "analysis.json", "analyse-"
@@ -66,7 +65,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     vectors = read_word_vectors(arguments)
     models = read_sources(arguments, vectors)
-    pool = SourcePool(models)
+    pool = source_pool(arguments, models)
     model = pool.kind
     if arguments.tagger is not None and model.columns == ("upos",):
         raise ValueError("--tagger would replace the gold that charts are measured against; leave it out")

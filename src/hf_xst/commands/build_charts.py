@@ -19,6 +19,7 @@ from hf_xst.commands.sentences import (
     leave_out,
     read_sources,
     read_word_vectors,
+    source_pool,
     unlabelled_rows,
 )
 from hf_xst.console import say
@@ -86,9 +87,10 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         weights_by_agreement=ranking.weights is not None,
         vectors=None if vectors is None else {"name": vectors.name, "sha256": vectors.sha256},
         annotated_by_model=options.tagger is not None,
+        lost_mass=0.0 if options.marginals_cache is None else options.lost_mass,
     )
     folder = RunFolder(options.output, options)
-    maker = ChartMaker(SourcePool(models, names), info.settings)
+    maker = ChartMaker(source_pool(options, models, names), info.settings)
     counts = build_shards(rows, maker, folder.path, _identity(info, models), batch_words=options.batch_words)
     folder.begin()
     _report(counts)
@@ -128,12 +130,12 @@ def rank(
     sample = first_rows(rows, SELECTION_SENTENCES)
     order = list(models)
     if options.select is not None:
-        order = select_sources(SourcePool(models), sample, options.select, options.select_by)
+        order = select_sources(source_pool(options, models), sample, options.select, options.select_by)
         say(f"selected by {options.select_by}: {', '.join(order)} (of {', '.join(models)})")
     names = [name for name in models if name in order]
     weights = None
     if len(names) > 1 and (plan.by_agreement or plan.rank_sources):
-        measures = measure_sources(SourcePool({name: models[name] for name in names}), sample)
+        measures = measure_sources(source_pool(options, {name: models[name] for name in names}), sample)
         ranked = rank_sources(measures)
         order = ranked if plan.rank_sources else order
         weights = agreement_weights(measures) if plan.by_agreement else None

@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from hf_xst.charts import GoldGroups
-from hf_xst.charts.chart import FLOOR, SourceDistributions
+from hf_xst.charts.chart import FLOOR
 from hf_xst.charts.gold_groups import Array
 from hf_xst.charts.weights import best_weights
 from hf_xst.commands.options import (
@@ -23,7 +23,7 @@ from hf_xst.commands.options import (
 )
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
-from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors
+from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
 from hf_xst.console import console, progress, say
 from hf_xst.files import RESULTS
 from hf_xst.models.modeling import Row
@@ -76,7 +76,7 @@ def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     """Run the sources over the sentences that are drawn; also return a note on these sentences."""
     vectors = read_word_vectors(options)
     models = read_sources(options, vectors)
-    sources = SourcePool(models)
+    sources = source_pool(options, models)
     model = sources.kind
     limits = length_limits(model, options.max_length)
     gold, note = gold_rows(
@@ -144,8 +144,8 @@ class Lesson:
         with progress("reading gold", len(rows)) as advance:
 
             def read(batch: list[int]) -> tuple[GoldGroups, int]:
-                distributions = SourceDistributions(sources.distributions([rows[index] for index in batch]))
-                space = distributions.sources[0]
+                distributions = sources.read([rows[index] for index in batch])
+                space = distributions.space
                 candidates = sources.gold_candidates([gold[index] for index in batch], space)
                 groups = GoldGroups.of(
                     distributions.log_marginals, candidates, floor, valid=distributions.valid, sentences=batch

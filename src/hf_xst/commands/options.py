@@ -17,6 +17,7 @@ from hf_xst.files import sole_owner
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.processes import shared_work, wait_for_all
 from hf_xst.sources.agreement import Measure
+from hf_xst.sources.stored import LOST_MASS
 
 Options = TypeVar("Options")
 Result = TypeVar("Result")
@@ -163,6 +164,13 @@ class SourceArguments(OtherSourceArguments):
     )
     task: Literal["parser", "tagger"] | None = option(
         "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
+    )
+    marginals_cache: str | None = option(
+        "Folder where the marginals of the sources are stored for other runs, also of other commands; "
+        "sources run only for sentences that it lacks."
+    )
+    lost_mass: float = option(
+        "Probability of each group that the stored marginals of a source may lose.", LOST_MASS
     )
 
 

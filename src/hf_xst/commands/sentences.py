@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.processes import main_first, process_count, process_index
-from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest
-from hf_xst.sources.pool import AnySource
+from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest, source_digest
+from hf_xst.sources.pool import AnySource, SourcePool
+from hf_xst.sources.stored import MarginalsStore
 from hf_xst.structures.voting import is_tree
 from hf_xst.training.trainer import GOLD
 
@@ -252,6 +254,34 @@ def read_sources(options: SourceArguments, vectors: WordVectors | None) -> dict[
     """Load the sources that a command names."""
     settings = SourceSettings(**shared_options(options, SourceSettings))
     return load_sources(SourceSpec.parse_all(options.sources), vectors, settings)
+
+
+def source_pool(
+    options: SourceArguments, sources: Mapping[str, AnySource], names: Sequence[str] | None = None
+) -> SourcePool:
+    """Pool sources, with the store of their marginals that a command names.
+
+    Raises:
+        ValueError: see `SourcePool` and `MarginalsStore`; or the store cannot identify a source.
+    """
+    pool = SourcePool(sources, names)
+    if options.marginals_cache is None:
+        return pool
+    digests: list[str | None] = []
+    columns = {"words"}
+    for name, source in sources.items():
+        if isinstance(source, StructuredModel):
+            columns.update(source.input_columns)
+            digests.append(model_digest(source))
+        else:  # may read tags
+            columns.add("upos")
+            digests.append(source_digest(source))
+        if digests[-1] is None:
+            raise ValueError(f"the source {name} has no digest to be stored by: leave out --marginals-cache")
+    identity, folder = [digests, pool.names, pool.kind.label_settings], Path(options.marginals_cache)
+    structure = pool.kind.structure
+    pool.store = MarginalsStore(folder, identity, structure, sorted(columns), options.lost_mass)
+    return pool
 
 
 def annotate(

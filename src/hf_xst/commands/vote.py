@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from datasets import Dataset
 
-from hf_xst.charts.chart import FLOOR, SourceDistributions
+from hf_xst.charts.chart import FLOOR
 from hf_xst.commands.options import VoteArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_output, summary
 from hf_xst.commands.sentences import (
@@ -17,6 +17,7 @@ from hf_xst.commands.sentences import (
     read_sources,
     read_text,
     read_word_vectors,
+    source_pool,
     split_of,
     unlabelled_rows,
 )
@@ -59,7 +60,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
         )
     vectors = read_word_vectors(options)
     models = read_sources(options, vectors)
-    sources = SourcePool(models)
+    sources = source_pool(options, models)
     weights = sources.weights(read_weights(options.weights) if options.weights else None)
     model = sources.kind
     gold, note = _rows(options, model.columns)
@@ -115,9 +116,9 @@ def combine(
         raise ValueError(f"rule is {rule!r}; expected majority, pool or linear")
 
     def run(batch: list[Row]) -> list[Columns]:
-        distributions = SourceDistributions(sources.distributions(batch)).softened(temperature)
+        distributions = sources.read(batch).softened(temperature)
         if rule == "majority":
-            best = distributions.sources[0].vote([each.best() for each in distributions.sources])
+            best = distributions.voted()
         else:
             best = distributions.with_pooled(distributions.pooled(rule, weights, floor)).best()
         lengths = torch.tensor([len(row["words"]) for row in batch])

@@ -70,13 +70,15 @@ class SourceMeasures:
         inside = batch.valid.any(-1)
         groups = int(inside.sum())
         add_totals(self._totals, {"words": words, "groups": groups, "judged": 0 if gold is None else groups})
-        for name, source, candidates, kept in zip(
-            self.names, batch.sources, batch.best, batch.kept(self.sigma), strict=True
+        space = batch.space.with_scores(torch.zeros_like(batch.space.scores))
+        for name, entropy, candidates, kept in zip(
+            self.names, batch.entropy, batch.best, batch.kept(self.sigma), strict=True
         ):
             allowed = kept | candidates_mask(candidates, batch.valid)
-            size = source.restricted_to(source.part_view(allowed)).log_count()
+            size = space.restricted_to(space.part_view(allowed)).log_partition()
+            size = size.masked_fill((inside & (candidates < 0)).any(-1), -math.inf)  # empty space
             found = {
-                "entropy": float(source.entropy().sum(dtype=torch.float64)),
+                "entropy": float(entropy.sum(dtype=torch.float64)),
                 "chart_size": float(size[size > -torch.inf].sum(dtype=torch.float64)),
             }
             if gold is not None:
@@ -186,7 +188,7 @@ def measure_sources(
 
     def measure(batch: list[Row]) -> SourceMeasures:
         measures = SourceMeasures(pool.source_names, sigma, floor)
-        measures.add(SourceDistributions(pool.distributions(batch)), count_words(batch))
+        measures.add(pool.read(batch), count_words(batch))
         return measures
 
     empty = SourceMeasures(pool.source_names, sigma, floor)

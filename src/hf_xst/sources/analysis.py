@@ -22,7 +22,7 @@ from datasets import Dataset
 from torch import Tensor
 
 from hf_xst.charts import chart_quality, combine_quality, log_opinion_pool, make_chart
-from hf_xst.charts.chart import FLOOR, SIGMA, ChartSettings, SourceDistributions
+from hf_xst.charts.chart import FLOOR, SIGMA, ChartSettings
 from hf_xst.charts.pooling import floored, normalised_weights
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS
@@ -82,8 +82,8 @@ def describe(
 
     def measure(batch: list[Row]) -> Totals:
         totals = Totals.empty(pool, charts)
-        sources, words = SourceDistributions(pool.distributions(batch)), count_words(batch)
-        space = sources.sources[0]
+        sources, words = pool.read(batch), count_words(batch)
+        space = sources.space
         gold = pool.gold_candidates(batch, space)
         totals.sentences, totals.words = len(batch), words
         totals.sources.add(sources, words, gold)

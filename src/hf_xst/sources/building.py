@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
+from hf_xst.charts.chart import ChartSettings, make_chart
 from hf_xst.charts.dataset import ROW_VERSION, ChartCounts, chart_features, to_ragged, words_hash
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.console import progress
@@ -40,10 +40,10 @@ class ChartMaker:
 
     def __call__(self, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
         """Return a batch of rows with the columns of their charts, and counts."""
-        sources = SourceDistributions(self.pool.distributions(rows)).softened(self.settings.temperature)
+        sources = self.pool.read(rows).softened(self.settings.temperature)
         chart = make_chart(sources, self.settings, self.weights, with_pool=True)
         assert chart.pooled is not None
-        groups = sources.sources[0].group_lengths.tolist()
+        groups = sources.space.group_lengths.tolist()
         source_best = sources.best.tolist()
         pool_best = sources.with_pooled(chart.pooled).best_candidates().tolist()
         kept = chart.kept.cpu()  # once, not for each sentence

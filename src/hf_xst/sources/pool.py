@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
+from hf_xst.charts.chart import SourceDistributions
 from hf_xst.models.cached_embeddings import EmbeddingSource, shared_encoders
 from hf_xst.models.columns import Row, StructureColumns
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import run_rows
 from hf_xst.sources.base import LabelledTags, LabelledTrees, Source
+from hf_xst.sources.stored import MarginalsStore
 from hf_xst.sources.word_checks import warn_of_different_vectors
 from hf_xst.structures.base import Structure
 
@@ -38,11 +40,13 @@ class PooledSource:
     relabelling: Relabelling
     embeddings: EmbeddingSource | None = None
     dropped_mass: float | Tensor = field(default=0.0, init=False)
+    dropped_in_batch: Tensor | None = field(default=None, init=False)
 
     def distribution(self, rows: Sequence[Row]) -> Structure:
         """Return the distribution over structures that use the labels of the pool only.
 
-        The expected number of candidates with dropped labels is added to `dropped_mass`.
+        The expected number of candidates with dropped labels is added to `dropped_mass`, and kept for each
+        sentence in `dropped_in_batch`.
         """
         if isinstance(self.source, StructuredModel):
             own: Structure = self.source.distribution(run_rows(self.source, rows, self.embeddings))
@@ -51,16 +55,17 @@ class PooledSource:
         if self.relabelling.is_identity:
             return self.kind.with_label_rules(own)
         if self.relabelling.dropped:
-            self.dropped_mass = self.dropped_mass + self._mass_on_dropped(own)
+            self.dropped_in_batch = self._mass_on_dropped(own)
+            self.dropped_mass = self.dropped_mass + self.dropped_in_batch.sum()
         scores = self.relabelling.scores(own.scores, -torch.inf)
         return self.kind.with_label_rules(own.with_scores(scores), self.relabelling.new)
 
     def _mass_on_dropped(self, own: Structure) -> Tensor:
-        """Sum the marginals of candidates with at least one label that is dropped."""
+        """Sum the marginals of candidates with at least one label that is dropped: (B,)."""
         back = Relabelling(self.relabelling.new, self.relabelling.old, self.relabelling.label_axes)
         marginals = own.marginals()
         survives = back.scores(torch.ones_like(self.relabelling.scores(marginals, 0.0)), 0.0)
-        return (marginals * (1 - survives)).sum()
+        return (marginals * (1 - survives)).flatten(1).sum(1)
 
 
 class SourcePool:
@@ -71,6 +76,8 @@ class SourcePool:
         names: labels of the pool; by default the union of the sources' labels.
         states: cached embeddings by model name; by default models with the same frozen encoder run it once
             per batch.
+
+    `read` takes distributions from `store`, if one is set, and adds those that it lacks.
 
     Raises:
         ValueError: the sources are not all of one kind, or do not predict the same columns.
@@ -88,6 +95,7 @@ class SourcePool:
         warn_of_different_vectors(models)
         embeddings = shared_encoders(models) if states is None else states
         self.names = joint_names(list(kinds.values())) if names is None else list(names)
+        self.store: MarginalsStore | None = None
         self.sources = [
             PooledSource(
                 name,
@@ -112,6 +120,22 @@ class SourcePool:
     def distributions(self, rows: Sequence[Row]) -> list[Structure]:
         """Return each source's distribution over the structures of a batch of rows, on one device."""
         return [source.distribution(rows) for source in self.sources]
+
+    def read(self, rows: Sequence[Row]) -> SourceDistributions:
+        """Return the sources' distributions over a batch, from the store if it has all sentences."""
+        if self.store is None:
+            return SourceDistributions(self.distributions(rows))
+        before = [source.dropped_mass for source in self.sources]
+
+        def run() -> tuple[SourceDistributions, Tensor]:
+            found, none = SourceDistributions(self.distributions(rows)), torch.zeros(len(rows))
+            masses = [source.dropped_in_batch for source in self.sources]
+            return found, torch.stack([none if mass is None else mass.cpu() for mass in masses])
+
+        found, dropped = self.store.read(rows, run)
+        for source, mass, more in zip(self.sources, before, dropped, strict=True):
+            source.dropped_mass = mass + more.sum()
+        return found
 
     def gold_candidates(self, rows: Sequence[Row], like: Structure) -> Tensor:
         """Return the gold candidates of a batch over the labels of the pool: (B, G), -1 for unknown labels.
