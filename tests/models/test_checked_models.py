@@ -140,9 +140,10 @@ def test_large_alphabets_take_linear_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "column", ["form", "words", "head", "deprel", "misc", "id", "sent_id", "", "a=b", "../x"]
+    "column",
+    ["form", "words", "head", "deprel", "misc", "id", "", "a=b", "../x", [], ["upos"], {}, 3],
 )
-def test_taggers_write_columns_of_tags_only(column: str) -> None:
+def test_taggers_write_columns_of_tags_only(column: Any) -> None:
     with pytest.raises(ValueError, match=r"column is .*; expected upos, xpos, feats, or the name of an attr"):
         tagger_config(column=column)
 

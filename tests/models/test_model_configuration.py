@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def test_saved_configurations_are_equal(config: Any, tmp_path: Path) -> None:
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert type(loaded) is type(config)
     assert loaded.to_dict() | {"_name_or_path": ""} == config.to_dict()
+    assert type(config).from_dict(json.loads(json.dumps(config.to_dict()))).to_dict() == config.to_dict()
 
 
 def test_labels_fill_id2label_and_label2id() -> None:

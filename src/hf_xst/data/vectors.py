@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,6 +30,7 @@ FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
 _DECIMAL = re.compile(rb"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+][0-9]+")
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1b]")
+_IGNORED = "\t\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0"  # by loadtxt, around numbers
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 NumberedLine = tuple[int, bytes]
@@ -235,7 +235,7 @@ def _parse_numbers(rows: Sequence[tuple[int, str]], path: str) -> NDArray[np.flo
     """Parse the numbers of rows, given with their line numbers; return (n, D)."""
     try:
         matrix = np.loadtxt([values for _, values in rows], np.float32, delimiter=" ", comments=None, ndmin=2)
-        if np.isfinite(matrix).all():
+        if np.isfinite(matrix).all() and not any(space in each for _, each in rows for space in _IGNORED):
             return matrix
     except ValueError:
         pass  # locate the invalid value below
@@ -259,4 +259,4 @@ def _is_float32(field: str) -> bool:
         value = float(field)
     except ValueError:
         return False
-    return math.isfinite(value) and abs(value) <= float(np.finfo(np.float32).max) and "_" not in field
+    return abs(value) <= float(np.finfo(np.float32).max) and "_" not in field and field.isprintable()

@@ -130,9 +130,8 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         """
         check_names("labels", labels)
         self.labels = list(labels)
-        if labels:
-            self.id2label = dict(enumerate(labels))
-            self.label2id = {name: index for index, name in enumerate(labels)}
+        self.id2label = dict(enumerate(labels))
+        self.label2id = {name: index for index, name in enumerate(labels)}
 
     @property
     def context_depth(self) -> int:
@@ -182,7 +181,7 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Validate all fields."""
-        if self.column in _OTHER_COLUMNS or not re.fullmatch(r"[^\W\d][\w-]*", str(self.column)):
+        if str(self.column) in _OTHER_COLUMNS or not re.fullmatch(r"[^\W\d][\w-]*", str(self.column)):
             raise ValueError(
                 f"column is {self.column!r}; expected {', '.join(_TAG_COLUMNS)}, or the name of an attribute "
                 "in MISC or of another column of a data set"
