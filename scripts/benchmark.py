@@ -1,9 +1,10 @@
-"""What the chosen algorithms save: running times beside the usual ways to compute the same numbers.
+"""Measure running times beside other packages, and how they grow.
 
-Every line is the ratio of two medians from one run, taken after both ways were found to agree. Ratios depend
-on the machine and its threads; absolute times on whatever else it does. Run on the CPU, in float32.
+Each part replaces its figures in FILE, of which `docs/performance.py` makes tables and plots. Times are CPU
+seconds of the process, which hardly depend on other load; real time where a note says so. Ways to compute the
+same are checked to agree before they are timed.
 
-    python scripts/benchmark.py [--quick] [--threads N] [--json FILE]
+    python scripts/benchmark.py [PART ...] [--quick] [--threads N] [--figures FILE]
 """
 
 from __future__ import annotations
@@ -12,52 +13,116 @@ import argparse
 import copy
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from rich.console import Console
-from timing import Line, machine, medians, table
 from torch import Tensor
-from transformers import TrainingArguments
-from usual_ways import LABEL_SCORES, Arcs, DenseScorer, searches, torch_struct_chain_loss
+from torch.nn.functional import pad
+from transformers import TrainingArguments, XLMRobertaConfig, XLMRobertaModel
+from usual_ways import (
+    DenseScorer,
+    Sums,
+    chain_sums,
+    pair_scores,
+    phrase_best,
+    phrase_sums,
+    searches,
+    tree_sums,
+)
 
-from hf_xst.charts import best_mask, chart_loss
+from hf_xst import build_charts
+from hf_xst.charts import best_mask, chart_loss, pooled_chart
+from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
 from hf_xst.charts.dataset import to_ragged, words_hash
 from hf_xst.commands.presets import PUBLISHED
-from hf_xst.data import UPOS_TAGS, WordVectors
+from hf_xst.data import UPOS_TAGS, ConlluSentence, WordVectors, iterate_unlabelled, write_conllu
+from hf_xst.demo.languages import generate_language
+from hf_xst.demo.settings import target_language
+from hf_xst.demo.small_models import small_sources
 from hf_xst.files import write_text
+from hf_xst.inference.annotation import AnnotationSettings, Annotator
+from hf_xst.inference.outputs import WRITERS
+from hf_xst.inference.resuming import ResumableFile
 from hf_xst.models import BiaffineParser, BiaffineParserConfig
 from hf_xst.models.modeling import StructuredOutput
-from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
+from hf_xst.structures import ConstituencyTreeCRF, DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 from hf_xst.training.transfer import ChartTrainer
 
-Rows = list[dict[str, Any]]
+FIGURES = Path(__file__).parent.parent / "docs" / "performance" / "figures.json"
+PACKAGES = "hf_xst torch numpy numba transformers torch-struct supar ufal.chu_liu_edmonds".split()
+TIME_LIMIT = 900.0
+"""Seconds that the largest corpus may take, judged by the one before."""
+Line = dict[str, Any]
+Works = Mapping[str, Callable[[], object]]
 
 
 class Sizes(NamedTuple):
-    """How large the inputs are, and for how many seconds a comparison is repeated."""
+    """Sizes of the inputs, and seconds for which a comparison is repeated."""
 
     sentences: int
     words: int
     labels: int
-    arc_size: int
-    label_size: int
-    word_size: int
-    layers: int
-    chain_words: int
     tags: int
+    layers: int
+    parser: Mapping[str, int]
+    points: int
     seconds: float
 
 
-FULL = Sizes(80, 25, 40, 512, 128, 300, 6, 40, 20, 20.0)
-QUICK = Sizes(4, 8, 5, 16, 8, 16, 1, 8, 5, 0.1)
+FULL = Sizes(80, 25, 40, 20, 6, {"arc_size": 512, "label_size": 128}, 99, 8.0)
+QUICK = Sizes(4, 8, 5, 5, 1, {"arc_size": 16, "label_size": 8, "feed_forward_size": 16}, 2, 0.0)
+
+
+def fastest(
+    works: Works, seconds: float, clock: Callable[[], float] = time.process_time, least: int = 5
+) -> dict[str, float]:
+    """Return the least running time of each piece of work, in seconds, after a warm-up.
+
+    Args:
+        works: what is timed; they take turns, so that a slow spell of the machine strikes all of them.
+        seconds: up to 30 rounds are added until this much real time has passed.
+        clock: CPU time of the process, or `time.perf_counter` for real time.
+        least: least number of rounds.
+    """
+    times: dict[str, list[float]] = {name: [] for name in works}
+    begin = time.perf_counter()
+    for count in range(31):
+        if count > least and time.perf_counter() - begin > seconds:
+            break
+        for name, work in works.items():
+            start = clock()
+            work()
+            times[name].append(clock() - start)
+    return {name: min(own[1:]) for name, own in times.items()}
+
+
+def lines(
+    what: str, works: Works, sizes: Sizes, note: str = "", count: int = 1, **options: Any
+) -> Iterator[Line]:
+    """Time the first way beside the others.
+
+    Args:
+        what: what is computed.
+        works: the ways.
+        sizes: for how long they are repeated.
+        note: may contain {share}, own time by that of the other way, and {own} and {other}, items per second.
+        count: number of items.
+        options: of `fastest`.
+    """
+    (way, own), *others = fastest(works, sizes.seconds, **options).items()
+    for name, other in others:
+        text = note.format(share=own / other, own=count / own, other=count / other)
+        yield {"what": what, "way": way, "seconds": own, "other": name, "other_seconds": other, "note": text}
 
 
 def check_equal(what: str, one: Tensor, other: Tensor, tolerance: float = 1e-4) -> None:
@@ -65,6 +130,44 @@ def check_equal(what: str, one: Tensor, other: Tensor, tolerance: float = 1e-4) 
     gap, size = float((one - other).abs().max()), float(one.abs().max())
     if not gap <= tolerance * max(1.0, size):
         raise ValueError(f"{what}: the two ways differ by {gap:.2e} where numbers go up to {size:.2e}")
+
+
+def compared(
+    what: str,
+    works: Mapping[str, Callable[[], Sequence[Tensor]]],
+    sizes: Sizes,
+    tolerance: float = 1e-4,
+    **more: Any,
+) -> Iterator[Line]:
+    """Time ways to compute the same numbers, see `lines`; ValueError if they differ."""
+    results = {name: work() for name, work in works.items()}
+    for name, result in results.items():
+        for one, other in zip(next(iter(results.values())), result, strict=True):
+            check_equal(f"{what}, {name}", one, other, tolerance)
+    return lines(what, works, sizes, **more)
+
+
+def machine() -> dict[str, Any]:
+    """Describe what the figures are measured on."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    info = Path("/proc/cpuinfo")
+    models = (
+        [row.split(": ")[1] for row in info.read_text().splitlines() if "model name" in row]
+        if info.exists()
+        else []
+    )
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions,
+    }
 
 
 def random_heads(words: int) -> list[int]:
@@ -76,26 +179,22 @@ def random_heads(words: int) -> list[int]:
     return [heads[dependent] for dependent in range(1, words + 1)]
 
 
-def parser_and_rows(sizes: Sizes, layers: int) -> tuple[BiaffineParser, Rows]:
+def parser_and_rows(sizes: Sizes, layers: int) -> tuple[BiaffineParser, list[dict[str, Any]]]:
     """Make a fresh parser of encoder A and invented sentences of one length with gold columns."""
     labels = [f"label{i}" for i in range(sizes.labels)]
     config = BiaffineParserConfig(
-        labels=labels,
-        upos_names=list(UPOS_TAGS),
-        arc_size=sizes.arc_size,
-        label_size=sizes.label_size,
-        context_layers=layers,
+        labels=labels, upos_names=list(UPOS_TAGS), context_layers=layers, **sizes.parser
     )
     words = [f"word{i}" for i in range(1000)]
-    matrix = torch.randn(len(words), sizes.word_size).numpy()
-    model = BiaffineParser.from_vectors(config, WordVectors(words, matrix, "invented", "0" * 64))
-
-    def drawn(names: Sequence[str]) -> list[str]:
-        return [names[i] for i in torch.randint(len(names), (sizes.words,)).tolist()]
-
+    vectors = WordVectors(words, torch.randn(len(words), 300).numpy(), "invented", "0" * 64)
     columns = {"words": words, "upos": UPOS_TAGS, "deprel": labels}
-    rows: Rows = [{name: drawn(names) for name, names in columns.items()} for _ in range(sizes.sentences)]
-    return model, [{**row, "head": random_heads(sizes.words)} for row in rows]
+    rows: list[dict[str, Any]] = []
+    for _ in range(sizes.sentences):
+        drawn = {
+            n: [each[i] for i in torch.randint(len(each), (sizes.words,))] for n, each in columns.items()
+        }
+        rows.append({**drawn, "head": random_heads(sizes.words)})
+    return BiaffineParser.from_vectors(config, vectors), rows
 
 
 def random_chart(structure: Structure, share: float) -> Tensor:
@@ -103,58 +202,97 @@ def random_chart(structure: Structure, share: float) -> Tensor:
     return best_mask(structure) | (structure.valid & (torch.rand(structure.valid.shape) < share))
 
 
-# -- the comparisons -----------------------------------------------------------------------------------
+def spans(sentences: int, words: int, labels: int) -> Tensor:
+    """Draw scores of spans (B, N, N, L + 1) of which those of label 0, no constituent, are 0."""
+    return pad(torch.randn(sentences, words, words, labels), (1, 0))
+
+
+def sums_and_best(structure: Structure) -> dict[str, Callable[[], object]]:
+    """Return the two computations whose growth is measured."""
+    return {"log Z and marginals": structure.marginals_and_total, "best": structure.best}
+
+
+# -- comparisons ---------------------------------------------------------------------------------------
+
+
+def with_gradient(total: Callable[[Tensor], Tensor], scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute log Z and its gradient, the marginals."""
+    leaf = scores.clone().requires_grad_()
+    log_partition = total(leaf)
+    return log_partition.detach(), torch.autograd.grad(log_partition.sum(), leaf)[0]
+
+
+def sums(sizes: Sizes) -> Iterator[Line]:
+    """Compare log Z and marginals."""
+    nodes, transitions = sizes.words + 1, torch.randn(sizes.tags, sizes.tags)
+    kinds: dict[str, tuple[Tensor, Callable[[Tensor], Structure], Sums]] = {
+        "trees": (
+            torch.randn(sizes.sentences, nodes, nodes),
+            lambda x: DependencyTreeCRF(x[..., None]),
+            tree_sums(),
+        ),
+        "chains": (
+            torch.randn(sizes.sentences, sizes.words, sizes.tags),
+            lambda x: LinearChainCRF(pair_scores(x, transitions)),
+            chain_sums(transitions),
+        ),
+        "phrases": (
+            spans(sizes.sentences, sizes.words, sizes.tags)[..., 1:],
+            lambda x: ConstituencyTreeCRF(pad(x, (1, 0))),
+            phrase_sums(),
+        ),
+    }
+    for kind, (scores, structure, others) in kinds.items():
+        ways = {"hf_xst": lambda x, of=structure: of(x).log_partition(), **others}
+        works = {name: partial(with_gradient, total, scores) for name, total in ways.items()}
+        exact = structure(100 * scores.double()).log_partition()
+        # torch-struct adds 1e-5 to the weights of arcs.
+        for line in compared(f"{kind}: log Z and marginals", works, sizes, 1e-3):
+            error = float((ways[line["other"]](100 * scores) - exact).detach().abs().max())
+            yield line | {"note": f"error of log Z at scores of scale 100: {error:.2g}"}
+
+
+def best_structures(sizes: Sizes) -> Iterator[Line]:
+    """Compare searches for the best tree, of which those of others go sentence by sentence."""
+    for kind, bonus in (("random", 0.0), ("trained-like", 5.0)):
+        scores = torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, 1)
+        for one in scores:
+            one[random_heads(sizes.words), torch.arange(1, sizes.words + 1)] += bonus
+        trees = DependencyTreeCRF(scores)
+
+        def total(search: Callable[[Tensor], Tensor], trees: DependencyTreeCRF = trees) -> list[Tensor]:
+            heads = search(trees.scores[..., 0])
+            assert trees.contains((heads, torch.zeros_like(heads))).all()
+            return [trees.score_of(heads)]  # with one label the candidates are the heads
+
+        ways = {"hf_xst": lambda _, trees=trees: trees.best()[0], **searches()}
+        works = {name: partial(total, search) for name, search in ways.items()}
+        note = "{own:,.0f} against {other:,.0f} trees/s"
+        yield from compared(
+            f"trees: best, {kind} scores", works, sizes, 1e-9, note=note, count=sizes.sentences
+        )
+    scores = spans(sizes.sentences, sizes.words, sizes.tags)
+    phrases = ConstituencyTreeCRF(scores)
+    own = {"hf_xst": lambda: [phrases.score_of(phrases.best_candidates())]}
+    others = {name: lambda best=best: [best(scores[..., 1:])] for name, best in phrase_best().items()}
+    yield from compared("phrases: best", own | others, sizes)
 
 
 def label_scores(sizes: Sizes) -> Iterator[Line]:
     """Compare a parser's supervised step over ready word states, its label score factored or dense."""
-    for name, (pairs, share) in LABEL_SCORES.items():
-        part = sizes._replace(sentences=max(1, int(share * sizes.sentences)))
-        factored, rows = parser_and_rows(part, layers=0)
-        dense = copy.deepcopy(factored)
-        dense.add_module("scorer", DenseScorer(dense.scorer, pairs))
-        inputs = factored.featurise(rows) | {"labels": factored.encode_gold(rows)}
+    factored, rows = parser_and_rows(sizes._replace(sentences=max(1, sizes.sentences // 4)), layers=0)
+    dense = copy.deepcopy(factored)
+    dense.add_module("scorer", DenseScorer(dense.scorer))
+    inputs = factored.featurise(rows) | {"labels": factored.encode_gold(rows)}
 
-        def step(model: BiaffineParser, inputs: dict[str, Tensor] = inputs) -> Tensor:
-            model.zero_grad()
-            loss: Tensor = model(**inputs).loss
-            torch.autograd.backward(loss)
-            return loss.detach()
+    def step(model: BiaffineParser) -> list[Tensor]:
+        model.zero_grad()
+        loss: Tensor = model(**inputs).loss
+        torch.autograd.backward(loss)
+        return [loss.detach(), *(each.grad for each in model.parameters() if each.grad is not None)]
 
-        for model in (factored, dense):
-            model.train(False)  # without dropout, which draws anew
-        check_equal(f"the loss, {name}", step(factored), step(dense))
-        for (parameter, mine), theirs in zip(factored.named_parameters(), dense.parameters(), strict=True):
-            if mine.grad is not None and theirs.grad is not None:
-                check_equal(f"the gradient of {parameter}, {name}", mine.grad, theirs.grad)
-        for model in (factored, dense):
-            model.train()
-        times = medians(partial(step, factored), partial(step, dense), seconds=sizes.seconds)
-        what = f"parser: supervised step, {part.sentences} sentences"
-        yield Line(what, "labels head side first", times[0], name, times[1])
-
-
-def chain_loss(sizes: Sizes) -> Iterator[Line]:
-    """Compare the chart loss of a chain, forward and backward, with torch-struct's."""
-    scores = torch.randn(sizes.sentences, sizes.chain_words - 1, sizes.tags, sizes.tags)
-    chart = random_chart(LinearChainCRF(scores), 0.2)
-    keep = LinearChainCRF(scores).part_view(chart)
-
-    def both(loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        leaf = scores.clone().requires_grad_()
-        losses = loss(leaf)
-        return losses.detach(), torch.autograd.grad(losses.sum(), leaf)[0]
-
-    def mine() -> tuple[Tensor, Tensor]:
-        return both(lambda leaf: chart_loss(LinearChainCRF(leaf), chart))
-
-    def theirs() -> tuple[Tensor, Tensor]:
-        return both(lambda leaf: torch_struct_chain_loss(leaf, keep))
-
-    for what, one, other in zip(("losses", "gradients"), mine(), theirs(), strict=True):
-        check_equal(f"the chart loss's {what}", one, other)
-    times = medians(mine, theirs, seconds=sizes.seconds)
-    yield Line("chain: chart loss", "LinearChainCRF", times[0], "torch-struct", times[1])
+    works = {"factored": partial(step, factored.eval()), "dense": partial(step, dense.eval())}
+    yield from compared(f"parser: supervised step, {len(rows)} sentences", works, sizes)
 
 
 def structured_share(sizes: Sizes) -> Iterator[Line]:
@@ -164,96 +302,72 @@ def structured_share(sizes: Sizes) -> Iterator[Line]:
         with tempfile.TemporaryDirectory() as folder:
             arguments = TrainingArguments(folder, use_cpu=True, report_to="none", disable_tqdm=True)
             trainer = ChartTrainer(model, arguments, l2=PUBLISHED[model.config.model_type].l2["pool"])
-        output = model.train(False)(**model.featurise(rows))
+        output = model.eval()(**model.featurise(rows))
         distribution = model.distribution(output)
         best, chart = distribution.best_candidates(), random_chart(distribution, 0.01)
         for row, allowed, own in zip(rows, chart, best.tolist(), strict=True):
             row |= {**to_ragged(allowed, sizes.words), "source_best": [own], "pool_best": own}
             row["words_hash"] = words_hash(row["words"])
-        inputs = trainer.data_collator(rows)
-        part = structured_part(trainer, output, inputs)
-        times = medians(part, chart_step(trainer, inputs), seconds=sizes.seconds)
-        note = f"chart loss: {times[0] / times[1]:.1%} of the step"
-        yield Line(f"parser: step on charts, {name}", "chart loss", times[0], "whole step", times[1], note)
+        inputs, optimizer = trainer.data_collator(rows), trainer.create_optimizer()
+        scores = output.scores.detach()
+
+        def loss(trainer: ChartTrainer = trainer, inputs: Any = inputs, scores: Tensor = scores) -> None:
+            given = StructuredOutput(scores=scores.clone().requires_grad_(), lengths=inputs["lengths"])
+            torch.autograd.backward(trainer.sentence_losses(given, inputs).mean())
+
+        def step(trainer: ChartTrainer = trainer, inputs: Any = inputs, optimizer: Any = optimizer) -> None:
+            trainer.training_step(trainer.model, inputs, inputs["units"].sum())
+            optimizer.step()
+            optimizer.zero_grad()
+
+        what = f"parser: step on charts, {len(rows)} sentences, {name}"
+        works = {"chart loss": loss, "whole step": step}
+        yield from lines(what, works, sizes, "chart loss: {share:.1%} of the step")
 
 
-def structured_part(
-    trainer: ChartTrainer, output: StructuredOutput, inputs: dict[str, Any]
-) -> Callable[[], None]:
-    """Return the chart loss, forward and backward, on the scores of an output."""
-    assert output.scores is not None
-    scores = output.scores.detach()
+def prediction(sizes: Sizes) -> Iterator[Line]:
+    """Compare the model alone with `hf-xst predict` from file to file, with and without confidence."""
+    model, invented = parser_and_rows(sizes, sizes.layers)
+    if torch.cuda.is_available():
+        torch.nn.Module.to(model, "cuda")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "in.conllu")
+        write_conllu(
+            [ConlluSentence.from_words(r["words"], columns={"upos": r["upos"]}) for r in invented], source
+        )
 
-    def part() -> None:
-        given = StructuredOutput(scores=scores.detach().requires_grad_(), lengths=output.lengths)
-        torch.autograd.backward(trainer.sentence_losses(given, inputs).mean())
+        def from_file_to_file(annotator: Annotator, output: Path) -> None:
+            write = WRITERS[output.name.split(".")[1]](annotator)
+            with ResumableFile(output, {}) as file:
+                for block in annotator.blocks(iterate_unlabelled(source), annotator.row):
+                    file.add(write(block, None), {"sentences": len(block)})
 
-    return part
-
-
-def chart_step(trainer: ChartTrainer, inputs: dict[str, Any]) -> Callable[[], None]:
-    """Return what the Trainer does with a batch: loss, gradients, pull to the start, Adam."""
-    optimizer, events, model = trainer.create_optimizer(), trainer.callback_handler, trainer.model
-    assert model is not None
-    state = (trainer.args, trainer.state, trainer.control)
-    events.on_train_begin(*state)
-
-    def step() -> None:
-        trainer.training_step(model, inputs, inputs["units"].sum())
-        events.on_pre_optimizer_step(*state)
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
-
-
-def best_trees(sizes: Sizes) -> Iterator[Line]:
-    """Compare the batched search for the best tree with one root with searches sentence by sentence."""
-    for kind, bonus in (("random", 0.0), ("trained-like", 5.0)):
-        scores = torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, 1)
-        for one in scores:
-            one[random_heads(sizes.words), torch.arange(1, sizes.words + 1)] += bonus
-        distribution, arcs = DependencyTreeCRF(scores), scores[..., 0].double().numpy()
-        own = total(arcs, distribution.best()[0].tolist())
-        for name, search in searches().items():
-            check_equal(f"scores of best trees by {name}", own, total(arcs, search(arcs)), 1e-9)
-            times = medians(distribution.best, lambda: search(arcs), seconds=sizes.seconds / 4)  # noqa: B023
-            note = " against ".join(f"{sizes.sentences / seconds:,.0f}" for seconds in times) + " trees/s"
-            what = f"best trees, {kind} scores, greedy heads a tree in {greedy_trees(distribution):.0%}"
-            yield Line(what, "best()", times[0], name, times[1], note)
-
-
-def total(arcs: Arcs, heads: Sequence[Sequence[int]]) -> Tensor:
-    """Add up the scores of each tree's arcs, (B,); -inf unless it has exactly one root."""
-    words = np.arange(1, arcs.shape[1])
-    sums = [
-        one[own, words].sum() if own.count(0) == 1 else -np.inf for one, own in zip(arcs, heads, strict=True)
-    ]
-    return torch.tensor(sums)
-
-
-def greedy_trees(distribution: DependencyTreeCRF) -> float:
-    """Say in what share of the sentences the best heads of all words happen to be a tree of the space."""
-    greedy = distribution.group_view(distribution.scores.masked_fill(~distribution.valid_parts, -torch.inf))
-    return float(distribution.contains(distribution.best_from_candidates(greedy.argmax(2))).float().mean())
+        for confidence in (False, True):
+            annotator = Annotator([model], AnnotationSettings(confidence=confidence))
+            rows = [annotator.row(sentence) for sentence in iterate_unlabelled(source)]
+            for name in ("out.conllu", "out.conllu.gz", "out.jsonl"):
+                works = {
+                    "the model": partial(annotator.annotate, rows),
+                    "predict": partial(from_file_to_file, annotator, Path(folder, name)),
+                }
+                note = "{share:.1%} in the model, {other:,.0f} sentences/s of real time"
+                what = f"predict to {name}{', confidence' if confidence else ''}"
+                yield from lines(what, works, sizes, note, len(rows), clock=time.perf_counter)
 
 
 def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
     """Compare structures on one thread and on several, alone and beside a process that is always busy."""
-    several = max(2, torch.get_num_threads())
-    tree_scores = torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, sizes.labels)
-    chain_scores = torch.randn(sizes.sentences, sizes.chain_words - 1, sizes.tags, sizes.tags)
-    tree_chart = random_chart(DependencyTreeCRF(tree_scores), 0.01)
-    chain_chart = random_chart(LinearChainCRF(chain_scores), 0.2)
+    trees = DependencyTreeCRF(torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, sizes.labels))
+    chains = LinearChainCRF(torch.randn(sizes.sentences, sizes.words - 1, sizes.tags, sizes.tags))
 
-    def loss(kind: Callable[[Tensor], Structure], scores: Tensor, chart: Tensor) -> None:
-        leaf = scores.clone().requires_grad_()
-        torch.autograd.backward(chart_loss(kind(leaf), chart).sum())
+    def loss(structure: Structure, chart: Tensor) -> None:
+        leaf = structure.scores.clone().requires_grad_()
+        torch.autograd.backward(chart_loss(structure.with_scores(leaf), chart).sum())
 
     works: dict[str, Callable[[], object]] = {
-        "best trees": DependencyTreeCRF(tree_scores).best,
-        "chart loss of trees": partial(loss, DependencyTreeCRF, tree_scores, tree_chart),
-        "chart loss of chains": partial(loss, LinearChainCRF, chain_scores, chain_chart),
+        "best trees": trees.best,
+        "chart loss of trees": partial(loss, trees, random_chart(trees, 0.01)),
+        "chart loss of chains": partial(loss, chains, random_chart(chains, 0.2)),
     }
 
     def on_threads(count: int, work: Callable[[], object]) -> None:
@@ -269,38 +383,145 @@ def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
         process = None if place == "alone" else subprocess.Popen(busy)  # noqa: S603
         try:
             for name, work in works.items():
-                runs = [partial(on_threads, count, work) for count in (1, several)]
-                times = medians(*runs, seconds=sizes.seconds / 4)
-                note = f"load {os.getloadavg()[0]:.1f}"
-                yield Line(f"threads: {name}, {place}", "1", times[0], str(several), times[1], note)
+                runs = {"1 thread": partial(on_threads, 1, work), "2 threads": partial(on_threads, 2, work)}
+                yield from lines(f"{name}, {place}", runs, sizes, "real time", clock=time.perf_counter)
         finally:
             if process is not None:
                 process.kill()
                 process.wait()
 
 
-COMPARISONS = (label_scores, chain_loss, structured_share, best_trees, structures_on_threads)
+# -- growth --------------------------------------------------------------------------------------------
+
+
+def by_length(words: int) -> dict[str, Works]:
+    """Make four sentences of a length."""
+    return {
+        "trees": sums_and_best(DependencyTreeCRF(torch.randn(4, words + 1, words + 1, 1))),
+        "chains": sums_and_best(LinearChainCRF(torch.randn(4, words - 1, 17, 17))),
+        "phrases": sums_and_best(ConstituencyTreeCRF(spans(4, words, 4))),
+    }
+
+
+def by_labels(labels: int) -> dict[str, Works]:
+    """Make 16 sentences of 20 words."""
+    return {
+        "trees": sums_and_best(DependencyTreeCRF(torch.randn(16, 21, 21, labels))),
+        "chains": sums_and_best(LinearChainCRF(torch.randn(16, 19, labels, labels))),
+        "phrases": sums_and_best(ConstituencyTreeCRF(spans(16, 20, labels))),
+    }
+
+
+def by_sources(count: int) -> dict[str, Works]:
+    """Make distributions of sources over 16 sentences of 20 words."""
+    trees = [DependencyTreeCRF(torch.randn(16, 21, 21, 40)) for _ in range(count)]
+    chains = [LinearChainCRF(torch.randn(16, 19, 17, 17)) for _ in range(count)]
+    return {
+        "trees": {"pooled chart": partial(pooled_chart, trees, 0.95)},
+        "chains": {"pooled chart": partial(pooled_chart, chains, 0.95)},
+    }
+
+
+GROWTH: dict[str, tuple[Callable[[int], dict[str, Works]], Sequence[int]]] = {
+    "length": (by_length, (5, 10, 20, 50, 100, 200, 400)),
+    "labels": (by_labels, (1, 2, 5, 10, 20, 50, 100)),
+    "sources": (by_sources, (1, 2, 5, 10, 20)),
+}
+
+
+def growth(part: str, sizes: Sizes) -> Iterator[Line]:
+    """Measure points of curves: a `curve`, its `size`, and `seconds`."""
+    make, points = GROWTH[part]
+    for size in points[: sizes.points]:
+        works = {f"{kind}: {name}": work for kind, each in make(size).items() for name, work in each.items()}
+        for name, work in works.items():
+            (seconds,) = fastest({name: work}, sizes.seconds / 8).values()
+            yield {"curve": name, "size": size, "seconds": seconds}
+
+
+def corpus(sizes: Sizes) -> Iterator[Line]:
+    """Measure `build-charts` with four small parsers of the invented languages: `bytes` are of charts."""
+    quick = {} if sizes is FULL else {"sentences": 8, "epochs": 1}
+    with tempfile.TemporaryDirectory() as folder:
+        sources = []
+        for name, model in small_sources(Path(folder, "cache") if quick else None, **quick)["parser"].items():
+            model.save_pretrained(sources.append(f"{name}={folder}/{name}") or f"{folder}/{name}")
+        seconds, before = 0.0, 1
+        for size in (1000, 3000, 10_000, 30_000, 100_000) if sizes is FULL else (10, 20):
+            if seconds * size / before > TIME_LIMIT:
+                break
+            rows = generate_language(target_language(), sentences=size, seed=7).sentences
+            text, charts = Path(folder, f"{size}.conllu"), Path(folder, f"charts-{size}")
+            write_conllu(
+                (
+                    ConlluSentence.from_words(r["words"], sent_id=r["sent_id"], columns={"upos": r["upos"]})
+                    for r in rows
+                ),
+                text,
+            )
+            start = time.process_time()
+            build_charts(sources=sources, text=str(text), output=str(charts))
+            seconds, before = time.process_time() - start, size
+            stored = sum(file.stat().st_size for file in charts.rglob("*.parquet"))
+            yield {"curve": "build-charts, 4 parsers", "size": size, "seconds": seconds, "bytes": stored}
+
+
+def units(sizes: Sizes) -> Iterator[Line]:
+    """Measure the seconds per sentence of the steps that a large corpus needs."""
+    count, words = sizes.sentences, sizes.words
+    model, rows = parser_and_rows(sizes, sizes.layers)
+    small = {} if sizes is FULL else {"hidden_size": 24, "num_hidden_layers": 1}
+    base = XLMRobertaModel(XLMRobertaConfig(vocab_size=1000, **small)).eval()
+    pieces = torch.randint(5, 1000, (count, words * 7 // 5))
+    trees = [DependencyTreeCRF(torch.randn(count, words + 1, words + 1, sizes.labels)) for _ in range(20)]
+    read = SourceDistributions(trees)
+    assert read.log_marginals.shape[0] == len(read.best)
+    inputs = model.eval().featurise(rows)
+    works: Works = {
+        "encoder A, scores": lambda: model(**inputs),
+        "encoder B, base size": lambda: base(input_ids=pieces),
+        "marginals and best tree": lambda: (trees[0].marginals_and_total(), trees[0].best_candidates()),
+        "pool and chart": lambda: make_chart(read, ChartSettings(), None, with_pool=True),
+    }
+    with torch.no_grad():
+        for name, work in works.items():
+            (seconds,) = fastest({name: work}, sizes.seconds).values()
+            yield {"unit": name, "seconds": seconds / count, "words": words, "sources": len(trees)}
+
+
+PARTS: dict[str, Sequence[Callable[[Sizes], Iterator[Line]]]] = {
+    "peers": (sums, best_structures, label_scores),
+    "steps": (structured_share, prediction),
+    "threads": (structures_on_threads,),
+    **{part: (partial(growth, part),) for part in GROWTH},
+    "corpus": (corpus,),
+    "units": (units,),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run all comparisons, print the table, and write the figures where that is wanted."""
+    """Measure parts and write their figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"default: all ({', '.join(PARTS)})")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything work?")
-    parser.add_argument("--threads", type=int, help="threads of PyTorch; its own choice by default")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures as JSON")
+    parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch (1)")
+    parser.add_argument("--figures", type=Path, default=FIGURES, help="file of figures")
     options = parser.parse_args(argv)
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    sizes = QUICK if options.quick else FULL
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        lines = [line for comparison in COMPARISONS for line in comparison(sizes)]
-    about = machine()
-    Console().print(table(lines, about))
-    if options.json is not None:
-        figures = [{**line._asdict(), "ratio": line.ratio} for line in lines]
-        content = {"machine": about, "sizes": sizes._asdict(), "lines": figures}
-        write_text(options.json, json.dumps(content, indent=1) + "\n")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown part {unknown.pop()}; expected one of {', '.join(PARTS)}")
+    before = torch.get_num_threads()
+    torch.set_num_threads(options.threads)
+    try:
+        for part in options.parts or PARTS:
+            with torch.random.fork_rng():
+                torch.manual_seed(0)
+                measured = [line for each in PARTS[part] for line in each(QUICK if options.quick else FULL)]
+            figures = json.loads(options.figures.read_text()) if options.figures.exists() else {}
+            figures[part] = {"machine": machine(), "lines": measured}
+            write_text(options.figures, json.dumps(figures, indent=1) + "\n")
+            print(part, *(json.dumps(line) for line in measured), sep="\n  ")
+    finally:
+        torch.set_num_threads(before)
     return 0
 
 

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hf_xst.models.parser import BiaffineScorer
 
-REMOVED = -1e9  # torch-struct's sums are NaN where every score is -inf
-Arcs = NDArray[np.float64]
-Search = Callable[[Arcs], list[list[int]]]
-"""From scores (B, N+1, N+1), head first, to the heads of each sentence's words."""
-
-
-def by_matrix_products(heads: Tensor, dependents: Tensor, weight: Tensor) -> Tensor:
-    """Return the bilinear form of each pair, (B, M, M, L), with PyTorch's fastest means.
-
-    Args:
-        heads: (B, M, M, K).
-        dependents: (B, M, M, K).
-        weight: (K, L, K).
-    """
-    return torch.einsum("bhdi,ilj,bhdj->bhdl", heads, weight, dependents)
-
-
-def by_bilinear(heads: Tensor, dependents: Tensor, weight: Tensor) -> Tensor:
-    """Return the same as `nn.Bilinear` computes it."""
-    return nn.functional.bilinear(
-        heads.contiguous(), dependents.contiguous(), weight.transpose(0, 1).contiguous()
-    )
-
-
-PairScores = Callable[[Tensor, Tensor, Tensor], Tensor]
-LABEL_SCORES: dict[str, tuple[PairScores, float]] = {
-    "all pairs, einsum": (by_matrix_products, 1.0),
-    "all pairs, nn.Bilinear": (by_bilinear, 0.1),
-}
-"""Dense forms of the label score by name, each with the share of a batch that can be waited for."""
+Sums = dict[str, Callable[[Tensor], Tensor]]
 
 
 class DenseScorer(nn.Module):
@@ -49,12 +21,11 @@ class DenseScorer(nn.Module):
 
     Args:
         scorer: the parser's own, whose parameters are used.
-        pairs: computes the bilinear form.
     """
 
-    def __init__(self, scorer: BiaffineScorer, pairs: PairScores) -> None:
+    def __init__(self, scorer: BiaffineScorer) -> None:
         super().__init__()
-        self.scorer, self.pairs = scorer, pairs
+        self.scorer = scorer
 
     def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Score all arcs; see `BiaffineScorer`."""
@@ -65,91 +36,101 @@ class DenseScorer(nn.Module):
         batch, nodes, size = head.shape
         heads = head[:, :, None].expand(batch, nodes, nodes, size)
         dependents = dependent[:, None].expand(batch, nodes, nodes, size)
-        labels = self.pairs(heads, dependents, own.label_weight)
+        labels = torch.einsum("bhdi,ilj,bhdj->bhdl", heads, own.label_weight, dependents)
         return arcs, labels + own.label_head(heads) + own.label_dependent(dependents)
 
 
-def torch_struct_chain_loss(pair_scores: Tensor, keep: Tensor) -> Tensor:
-    """Return the chart loss of chains of one length by torch-struct's parallel sums, (B,).
-
-    Args:
-        pair_scores: (B, N-1, T, T), previous tag first.
-        keep: bool, the same shape.
-    """
-    turned = pair_scores.transpose(2, 3)  # there the next tag comes first
-    spaces = (turned.contiguous(), turned.masked_fill(~keep.transpose(2, 3), REMOVED).contiguous())
-    with warnings.catch_warnings():  # its classes are not as torch.distributions has them by now
-        warnings.simplefilter("ignore")
-        import torch_struct
-
-        sums = [torch_struct.LinearChainCRF(scores).partition for scores in spaces]
-    losses: Tensor = sums[0] - sums[1]
-    return losses
+def optional(name: str) -> Any:
+    """Import a package, or return nothing if it is not installed."""
+    with suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # their classes are not as torch.distributions has them by now
+        return importlib.import_module(name)
+    return {}
 
 
-def searches() -> dict[str, Search]:
-    """Return the searches for best trees with one root that are at hand, by name."""
-    found: dict[str, Search] = {"plain Python": _search_in_python}
-    try:
-        from ufal.chu_liu_edmonds import chu_liu_edmonds  # type: ignore[import-untyped]
-    except ImportError:
-        return found
-    # Dependents are rows there.
-    found["ufal, C++"] = lambda arcs: [
-        chu_liu_edmonds(np.ascontiguousarray(_fewer_roots(one).T))[0][1:] for one in arcs
-    ]
+def tree_sums() -> Sums:
+    """Return log Z of trees with one root from scores (B, N+1, N+1), head first, by name."""
+    ways: Sums = {"matrix-tree theorem, plain": _matrix_tree}
+    if torch_struct := optional("torch_struct"):
+
+        def by_torch_struct(arcs: Tensor) -> Tensor:
+            roots_on_diagonal = arcs[:, 1:, 1:].diagonal_scatter(arcs[:, 0, 1:], dim1=1, dim2=2)
+            return torch_struct.NonProjectiveDependencyCRF(roots_on_diagonal).partition
+
+        ways["torch-struct"] = by_torch_struct
+    if supar := optional("supar.structs"):
+        ways["SuPar"] = lambda arcs: supar.MatrixTree(arcs.mT).log_partition
+    return ways
+
+
+def _matrix_tree(arcs: Tensor) -> Tensor:
+    """Koo et al. (2007): the determinant of the Laplacian whose first row holds the root arcs."""
+    weights = arcs.exp()
+    inner = weights[:, 1:, 1:] * (1 - torch.eye(arcs.shape[1] - 1))
+    laplacian = torch.diag_embed(inner.sum(1)) - inner
+    return torch.cat([weights[:, :1, 1:], laplacian[:, 1:]], 1).logdet()
+
+
+def chain_sums(transitions: Tensor) -> Sums:
+    """Return log Z of chains from scores of tags (B, N, T), given transitions (T, T), by name."""
+
+    def plain(tags: Tensor) -> Tensor:
+        forward = tags[:, 0]
+        for position in range(1, tags.shape[1]):
+            forward = (forward[:, :, None] + transitions).logsumexp(1) + tags[:, position]
+        return forward.logsumexp(1)
+
+    ways: Sums = {"forward algorithm, plain": plain}
+    if torch_struct := optional("torch_struct"):
+        ways["torch-struct"] = lambda tags: (
+            torch_struct.LinearChainCRF(
+                pair_scores(tags, transitions).mT.contiguous()  # there the next tag comes first
+            ).partition
+        )
+    if supar := optional("supar.structs"):
+        boundaries = nn.functional.pad(transitions, (0, 1, 0, 1))
+        ways["SuPar"] = lambda tags: supar.LinearChainCRF(tags, boundaries).log_partition
+    return ways
+
+
+def pair_scores(tags: Tensor, transitions: Tensor) -> Tensor:
+    """Return scores (B, N-1, T, T) of adjacent tags from scores of tags (B, N, T) and transitions (T, T)."""
+    first = nn.functional.pad(tags[:, :1], (0, 0, 0, tags.shape[1] - 2))
+    return transitions + tags[:, 1:, None] + first[..., None]
+
+
+def phrase_sums() -> Sums:
+    """Return log Z of constituency trees from scores of labelled spans (B, N, N, L), by name."""
+    ways: Sums = {}
+    if torch_struct := optional("torch_struct"):
+        ways["torch-struct"] = lambda spans: torch_struct.TreeCRF(spans).partition
+    if supar := optional("supar.structs"):  # without labels, and between words
+        ways["SuPar"] = lambda spans: (
+            supar.ConstituencyCRF(nn.functional.pad(spans.logsumexp(3), (1, 0, 0, 1))).log_partition
+        )
+    return ways
+
+
+def phrase_best() -> Sums:
+    """Return the score of the best constituency tree from scores of spans (B, N, N, L), by name."""
+    torch_struct = optional("torch_struct")
+    return torch_struct and {
+        "torch-struct": lambda spans: (torch_struct.TreeCRF(spans.clone()).argmax * spans).sum((1, 2, 3))
+    }
+
+
+def searches() -> dict[str, Callable[[Tensor], Tensor]]:
+    """Return searches for the best trees with one root: heads (B, N) from scores (B, N+1, N+1), by name."""
+    found: dict[str, Callable[[Tensor], Tensor]] = {}
+    if supar := optional("supar.structs"):
+        found["SuPar"] = lambda arcs: supar.MatrixTree(arcs.mT.clone()).argmax[:, 1:]  # it changes them
+    if ufal := optional("ufal.chu_liu_edmonds"):
+
+        def by_ufal(arcs: Tensor) -> Tensor:
+            scores = arcs.mT.double().numpy().copy()  # dependents are rows there
+            # No tree with two roots beats one with one.
+            scores[:, :, 0] -= scores.shape[1] * (scores.max() - scores.min()) + 1
+            return torch.tensor([ufal.chu_liu_edmonds(one)[0][1:] for one in scores])
+
+        found["ufal, C++"] = by_ufal
     return found
-
-
-def _search_in_python(arcs: Arcs) -> list[list[int]]:
-    return [chu_liu_edmonds_in_python(_fewer_roots(one).tolist())[1:] for one in arcs]
-
-
-def _fewer_roots(arcs: Arcs) -> Arcs:
-    """Take so much from every root arc that no tree with two of them beats one with one."""
-    penalised = arcs.copy()
-    penalised[0] -= len(arcs) * (arcs.max() - arcs.min()) + 1
-    return penalised
-
-
-def chu_liu_edmonds_in_python(scores: list[list[float]]) -> list[int]:
-    """Return the head of every node in the best tree under node 0, contracting one cycle after the other.
-
-    Args:
-        scores: of arcs, head first; those into node 0 and from a node to itself do not matter.
-    """
-    nodes = range(len(scores))
-    heads = [0] + [max((h for h in nodes if h != d), key=lambda h: scores[h][d]) for d in nodes[1:]]
-    cycle = _find_cycle(heads)
-    if not cycle:
-        return heads
-    rest = [node for node in nodes if node not in cycle]
-
-    def gain(head: int, into: int) -> float:
-        return scores[head][into] - scores[heads[into]][into]
-
-    entries = [max(cycle, key=lambda c: gain(h, c)) for h in rest]
-    exits = [max(cycle, key=lambda c: scores[c][d]) for d in rest]
-    smaller = [
-        [*(scores[h][d] for d in rest), gain(h, entry)] for h, entry in zip(rest, entries, strict=True)
-    ]
-    smaller.append([*(scores[leaving][d] for leaving, d in zip(exits, rest, strict=True)), 0.0])
-    *outer, above = chu_liu_edmonds_in_python(smaller)
-    for dependent, head, leaving in zip(rest, outer, exits, strict=True):
-        heads[dependent] = rest[head] if head < len(rest) else leaving
-    heads[entries[above]] = rest[above]
-    return heads
-
-
-def _find_cycle(heads: Sequence[int]) -> list[int]:
-    """Return the nodes of some cycle; none if every way leads to node 0."""
-    finished = {0}
-    for start in range(1, len(heads)):
-        path, node = [], start
-        while node not in finished and node not in path:
-            path.append(node)
-            node = heads[node]
-        if node in path:
-            return path[path.index(node) :]
-        finished.update(path)
-    return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 import math
 from pathlib import Path
@@ -24,21 +23,45 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module
 
 
-def test_a_quick_run_writes_all_ratios(script, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "part",
+    [
+        "peers", "steps", "threads", "length", "units",
+        *(pytest.param(part, marks=pytest.mark.slow) for part in ("labels", "sources", "corpus")),
+    ],
+)  # fmt: skip
+def test_a_quick_run_writes_all_figures(script, tmp_path, capsys, monkeypatch, part):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
     target = tmp_path / "figures.json"
-    generator_state = torch.random.get_rng_state()
-    assert script("benchmark").main(["--quick", "--json", str(target)]) == 0
-    assert torch.equal(torch.random.get_rng_state(), generator_state)
-    written = json.loads(target.read_text(encoding="utf-8"))
-    kinds = {line["what"].split(",")[0].split(":")[0] for line in written["lines"]}
-    assert kinds == {"parser", "chain", "best trees", "threads"}
-    for line in written["lines"]:
-        assert line["ratio"] == pytest.approx(line["other_seconds"] / line["one_seconds"])
-        assert line["one_seconds"] > 0
-    assert written["machine"]["threads"] == torch.get_num_threads()
-    assert written["machine"]["versions"]["torch"] == torch.__version__
-    assert sum("of the step" in line["note"] for line in written["lines"]) == 2
-    assert "ratio" in capsys.readouterr().out
+    target.write_text('{"other": {}}')
+    state = torch.random.get_rng_state(), torch.get_num_threads()
+    assert script("benchmark").main([part, "--quick", "--figures", str(target)]) == 0
+    assert torch.equal(torch.random.get_rng_state(), state[0])
+    assert torch.get_num_threads() == state[1]
+    figures = json.loads(target.read_text(encoding="utf-8"))
+    assert list(figures) == ["other", part]  # the figures of other parts stay
+    assert all(line["seconds"] >= 0 for line in figures[part]["lines"])
+    assert figures[part]["machine"]["threads"] == 1
+    assert figures[part]["machine"]["versions"]["torch"] == torch.__version__
+    keys = {"curve", "size", "seconds"} if part in ("length", "labels", "sources") else set()
+    assert all(keys <= set(line) for line in figures[part]["lines"])
+    assert '"seconds"' in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_rejected(script, capsys):
+    with pytest.raises(SystemExit):
+        script("benchmark").main(["peer"])
+    assert "unknown part peer; expected one of peers, steps" in capsys.readouterr().err
+
+
+def test_packages_that_are_not_installed_are_left_out(script, monkeypatch):
+    ways = script("usual_ways")
+    monkeypatch.setattr(ways, "optional", lambda name: {})
+    assert list(ways.tree_sums()) == ["matrix-tree theorem, plain"]
+    assert list(ways.chain_sums(torch.zeros(2, 2))) == ["forward algorithm, plain"]
+    assert not ways.phrase_sums()
+    assert not ways.phrase_best()
+    assert not ways.searches()
 
 
 def test_numbers_that_differ_stop_the_run(script):
@@ -49,32 +72,8 @@ def test_numbers_that_differ_stop_the_run(script):
             check("label scores", torch.ones(3), other)
 
 
-def test_medians_take_turns(script):
+def test_works_take_turns(script):
     calls: list[str] = []
-    times = script("timing").medians(lambda: calls.append("a"), lambda: calls.append("b"), seconds=0)
+    works = {name: lambda name=name: calls.append(name) for name in "ab"}
+    assert list(script("benchmark").fastest(works, seconds=0, least=3)) == ["a", "b"]
     assert calls == ["a", "b"] * 4  # a warm-up and the least number of rounds
-    assert len(times) == 2
-
-
-@pytest.mark.parametrize("words", [1, 2, 3, 4])
-def test_the_plain_search_finds_the_best_tree(script, words):
-    ways = script("usual_ways")
-    generator = torch.Generator().manual_seed(words)
-    arcs = torch.randn(30, words + 1, words + 1, generator=generator, dtype=torch.float64).numpy()
-    for name, search in ways.searches().items():
-        for one, heads in zip(arcs, search(arcs), strict=True):
-            found = sum(one[head, word] for word, head in enumerate(heads, 1))
-            assert heads.count(0) == 1, name
-            assert found == pytest.approx(max(single_root_scores(one, words))), name
-
-
-def single_root_scores(arcs: Any, words: int) -> list[float]:
-    """List the scores of all trees with one root."""
-    scores = []
-    for heads in itertools.product(range(words + 1), repeat=words):
-        reached = {0}
-        for _ in range(words):
-            reached |= {word for word, head in enumerate(heads, 1) if head in reached}
-        if len(reached) == words + 1 and heads.count(0) == 1:
-            scores.append(sum(arcs[head, word] for word, head in enumerate(heads, 1)))
-    return scores
