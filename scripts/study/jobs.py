@@ -378,8 +378,13 @@ def hf_xst(command: str, options: Settings) -> str:
 
 
 def train(command: str, options: Settings) -> str:
-    """Return the command line of a training command, which removes its checkpoints at the end."""
-    return f"{hf_xst(command, options)} && rm -rf {shlex.quote(str(options['output']))}/run/checkpoint-*"
+    """Return the command line of a training command, which removes its checkpoints at the end.
+
+    Links and folders without the state of a Trainer stay.
+    """
+    remove = ["find", f"{options['output']}/run", "-maxdepth", "1", "-type", "d", "-name", "checkpoint-*"]
+    remove += ["-exec", "test", "-f", "{}/trainer_state.json", ";", "-exec", "rm", "-r", "{}", "+"]
+    return f"{hf_xst(command, options)} && {shlex.join(remove)}"
 
 
 def python(script: str, options: Settings) -> str:

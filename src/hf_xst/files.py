@@ -157,7 +157,7 @@ def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
     for path in paths:
         target = path.resolve()
         if not any(target.is_relative_to(each) for each in roots):
-            raise ValueError(f"{path} is a link to {target}, outside of its folder; replace it by a copy")
+            raise ValueError(f"{path} leads to {target}, outside of its folder; replace it by a copy")
 
 
 def protect_files(*outputs: str | os.PathLike[str], remedy: str = "pass --overwrite to replace it") -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import datasets.config
-from huggingface_hub import _CACHED_NO_EXIST, HfApi, constants, hf_hub_download, try_to_load_from_cache
+import yaml
+from huggingface_hub import (
+    _CACHED_NO_EXIST,
+    HfApi,
+    constants,
+    hf_hub_download,
+    metadata_load,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import (  # type: ignore[attr-defined]
     GatedRepoError,
     HfHubHTTPError,
@@ -23,6 +31,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
 Kind = Literal["model", "dataset", "space"]
 # What the client raises if the Hub refuses or is unreachable; a malformed id raises a ValueError.
@@ -73,6 +82,21 @@ def download_if_exists(repository: str, name: str, revision: str | None = None, 
     except HUB_ERRORS as error:
         message = explain_hub_error(error, repository, "model", revision)
         raise ValueError(f"cannot determine whether {repository} has a {name}: {message}") from error
+
+
+def read_card_metadata(path: Path) -> dict[str, Any]:
+    """Return the metadata of a card (README.md), empty if it has none.
+
+    Raises:
+        ValueError: it is no YAML mapping, or contains aliases, whose expansion can exhaust the memory.
+    """
+    block = REGEX_YAML_BLOCK.search(path.read_text(encoding="utf-8-sig"))
+    try:
+        if block and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(block[2])):
+            raise ValueError("it contains YAML aliases (*name); write their values out")
+        return metadata_load(path) or {}
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def similar_repositories(repository: str, kind: Kind = "model", token: str | bool | None = None) -> list[str]:

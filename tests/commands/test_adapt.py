@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from transformers import AutoModel, pipeline
+from transformers import AutoModel, BartConfig, pipeline
 
 import hf_xst
 import hf_xst_cli
@@ -274,12 +274,17 @@ def test_files_of_predictions_train_a_parser_from_scratch(world, tmp_path):
             "the source b predicts upos; expected a parser",
         ),
         ({"taggers": ["a=tagger1"], "parsers": ["b=parser1", "c=empty.txt"]}, "empty.txt is a file"),
+        (
+            {"taggers": ["a=tagger1"], "encoder": "bart"},
+            r"an encoder-decoder model \(bart\); expected an",
+        ),
     ],
 )
 def test_mistakes_are_found_before_any_training(world, tmp_path, changes, message):
     folder = world.folder
     write_conllu(sentences((2,), 1), folder / "untagged.conllu")
     (folder / "empty.txt").write_text("\n")
+    BartConfig().save_pretrained(folder / "bart")
     options = {"text": str(world.text), "output": str(tmp_path / "o")}
     for name, value in changes.items():
         is_list = isinstance(value, list)
@@ -291,6 +296,7 @@ def test_mistakes_are_found_before_any_training(world, tmp_path, changes, messag
     assert not list(tmp_path.rglob("*.parquet"))
     if changes.get("output") is None:  # corrected, the same command works
         options |= {"text": str(world.text), "taggers": [f"a={folder}/tagger1"], "parsers": [], "gold": None}
+        options["encoder"] = None
         assert hf_xst.adapt(**options, **TINY).tagger == tmp_path / "o"
 
 

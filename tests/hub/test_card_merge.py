@@ -145,6 +145,11 @@ def test_windows_line_ends(folder: Path) -> None:
     [
         ("library_name: hf_xst", "library_name: [", "invalid metadata between the --- lines"),
         ("library_name: hf_xst", "1: x", "a key is not a string"),
+        (
+            "library_name: hf_xst",
+            "library_name: &x hf_xst\nother: [*x, *x]",
+            r"contains YAML aliases",
+        ),
         ("<!-- hf_xst:end use -->", "", "hf_xst:begin use --> is not paired"),
         ("<!-- hf_xst:begin use -->\n", "", "hf_xst:end use --> is not paired"),
         ('<!-- hf_xst:generated {"metadata"', '<!-- hf_xst:generated {"metadata', "is damaged"),

@@ -43,6 +43,21 @@ def test_a_pipeline_by_id_finds_the_tagger_of_the_same_revision(client, reposito
         client("annotate", task="dependency-parsing", model=repository, words=WORDS)
 
 
+def test_only_allowed_files_are_fetched(client, hub, repository, expected):
+    """Not even files that nothing would read are downloaded."""
+    names = ["evil.py", "pytorch_model.bin", "README.md", "tagger/evil.py", "tagger/pytorch_model.bin"]
+    names += ["tagger/weights.pkl", "tagger/vocab.txt", "tagger/.env", "run/config.yaml"]
+    stored = hub.store.get("model", repository)
+    stored["refs"]["more"] = stored["tags"]["v1"]
+    hub.store.commit(stored, "more", "more", [(name, b"evil") for name in names])
+    before = len(hub.seen)
+    found = client("annotate", task="dependency-parsing", model=repository, revision="more", words=WORDS)
+    assert found == expected
+    requests = [line.split("/", 5)[-1] for line in hub.seen[before:] if "/resolve/" in line]
+    assert "tagger/model.safetensors" in requests
+    assert not {*requests} & {*names}
+
+
 def test_predict_by_id(client, repository, expected, tmp_path: Path):
     text, out = tmp_path / "in.txt", tmp_path / "out.conllu"
     text.write_text(" ".join(WORDS) + "\n")

@@ -184,6 +184,12 @@ def test_words(parse):
     assert parse([]) == []
 
 
+@pytest.mark.parametrize("convert", [pd.DataFrame, pa.table, lambda table: pd.DataFrame(table).iloc[:0]])
+def test_tables_are_rejected(parse, convert):
+    with pytest.raises(ValueError, match=r"found a table \((DataFrame|Table)\); pass one of its columns"):
+        parse(convert({"text": ["w1 w2", "w3"], "other": ["w1", "w2"]}))
+
+
 @pytest.mark.parametrize("convert", [np.array, pd.Series, pa.array, lambda words: np.array(words, object)])
 def test_arrays_of_words_are_one_sentence(parse, convert):
     assert parse(convert(["w1", "w2"])) == parse(["w1", "w2"])

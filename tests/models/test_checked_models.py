@@ -258,7 +258,7 @@ def test_links_out_of_a_model_are_rejected(saved: Path, tmp_path: Path, file: st
     elsewhere.write_bytes((folder / file).read_bytes() if (folder / file).exists() else b"{}")
     (folder / file).unlink(missing_ok=True)
     (folder / file).symlink_to(elsewhere)
-    with pytest.raises(ValueError, match=r"is a link to .*elsewhere, outside of its folder"):
+    with pytest.raises(ValueError, match=r"leads to .*elsewhere, outside of its folder"):
         AutoModel.from_pretrained(folder)
 
 
@@ -348,6 +348,33 @@ def test_encoders_with_nan_are_rejected(saved: Path, tmp_path: Path, value: floa
     change_weights(folder, fill("encoder.layer.1.output.dense.bias", value))
     with pytest.raises(ValueError, match="contain NaN or infinite values"):
         CrfTagger.from_encoder(tagger_config(), folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tokenizer_file", "{0}/elsewhere"),
+        ("merges_file", "{0}/elsewhere"),
+        ("vocab_file", "../elsewhere"),
+        ("gguf_file", "./../elsewhere"),
+        ("fast_tokenizer_files", ["tokenizer.json", "../elsewhere"]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["encoder", "bert"])
+def test_tokenizers_name_no_files_outside_their_folder(
+    saved: Path, tmp_path: Path, kind: str, field: str, value: Any
+) -> None:
+    folder = copy_of(saved, kind, tmp_path)
+    (tmp_path / "elsewhere").write_text("secret")
+    path = folder / "tokenizer_config.json"
+    text = path.read_text()
+    change_json(path, **json.loads(json.dumps({field: value}).replace("{0}", str(tmp_path))))
+    with pytest.raises(ValueError, match=r"tokenizer_config.json of .* is refused: .*leads to .*elsewhere"):
+        load(kind, folder)
+    path.write_text(text)
+    own = {"tokenizer_file": "tokenizer.json", "vocab_file": "/maker/vocab.txt", "merges_file": None}
+    change_json(path, **own, special_tokens_map_file=__file__)
+    load(kind, folder)
 
 
 def test_tokenizers_of_saved_models_run_no_code(saved: Path, tmp_path: Path) -> None:

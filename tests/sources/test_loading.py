@@ -15,7 +15,7 @@ from helpers.tiny_models import save_bert
 from hf_xst.charts.dataset import load_charts
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading
-from hf_xst.sources.loading import SourceSpec, load_sources, source_digest, source_kind
+from hf_xst.sources.loading import SourceSpec, load_sources, source_digest, source_kind, source_licence
 from hf_xst.sources.pool import kind_of
 
 ROWS = list(gold((3, 1, 4)))
@@ -102,6 +102,12 @@ def test_all_sources_obey_one_contract(world, entry, settings):
                 common = min(len(ours), len(theirs))
                 torch.testing.assert_close(theirs[:common], ours[:common], atol=1e-4, rtol=1e-3)
         assert source_digest(source.source)
+
+
+@pytest.mark.parametrize("metadata", ["x: &x mit\nlicense: [*x]", "license: [", "- mit", "x: " + "[" * 5000])
+def test_broken_cards_state_no_licence(tmp_path, metadata):
+    (tmp_path / "README.md").write_text(f"---\n{metadata}\n---\n")
+    assert source_licence(SourceSpec.parse(f"a={tmp_path}"), model_of("tagger", 1)) is None
 
 
 def test_charts_from_a_mixed_pool_record_each_source(world, tmp_path, capsys):

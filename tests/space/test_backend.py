@@ -158,6 +158,25 @@ def test_empty_input_is_rejected(tmp_path):
         uploaded_sentences(str(empty))
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.conllu", b"1\tw\n"),
+        ("a.txt", b"\xff\n"),
+        ("a.jsonl", b"{}\n"),
+        ("a.conllu", b"\x1f\x8bx"),
+        ("a.txt", None),
+    ],
+)
+def test_errors_name_the_upload_without_its_folder(tmp_path, name, content):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(name)) as caught:
+        uploaded_sentences(str(path))
+    assert str(tmp_path) not in str(caught.value)
+
+
 def test_uploaded_sentences(tmp_path):
     file = tmp_path / "some.conllu"
     file.write_text(annotated().raw * 300)

@@ -16,7 +16,7 @@ import pytest
 import token_classifier
 import yaml
 from configuration import read_study
-from jobs import Job, Jobs, flags, merge
+from jobs import Job, Jobs, flags, merge, train
 
 import hf_xst_cli
 from hf_xst.cli import parse
@@ -104,10 +104,24 @@ def test_a_source_is_trained_from_the_encoder_or_from_its_initial_model(write):
     assert "--encoder" not in second
     assert "--encoder-layers" not in second
     assert list(job.needs) == [f"{ROOT}/frozen/parser/sources/en/run/results.json"]
-    assert job.command.endswith(f" && rm -rf {ROOT}/frozen/parser/sources/de/run/checkpoint-*")
+    assert f" && find {ROOT}/frozen/parser/sources/de/run -maxdepth 1 " in job.command
     vectors = jobs.train_source("vectors", "parser", "de")
     assert options_of(vectors)["--vectors"] == ["data/v.de.vec"]
     assert "data/v.de.vec" in vectors.files
+
+
+def test_training_jobs_remove_checkpoints_of_the_trainer_only(tmp_path):
+    run, elsewhere = tmp_path / "a b" / "run", tmp_path / "elsewhere"
+    for name in ("checkpoint-5", "checkpoint-10", "checkpoint-mine", "best"):
+        (run / name).mkdir(parents=True)
+    elsewhere.mkdir()
+    for folder in (run / "checkpoint-5", run / "checkpoint-10", run / "best", elsewhere):
+        (folder / "trainer_state.json").touch()
+    (run / "checkpoint-7").symlink_to(elsewhere)
+    remove = train("transfer", {"output": str(run.parent)}).partition(" && ")[2]
+    subprocess.run(remove, shell=True, check=True)
+    assert sorted(path.name for path in run.iterdir()) == ["best", "checkpoint-7", "checkpoint-mine"]
+    assert [*elsewhere.iterdir()]
 
 
 def test_a_target_is_never_its_own_source(write):

@@ -28,6 +28,7 @@ from hf_xst.data.sentence import BLANK
 from hf_xst.files import CHARTS, MODEL, protect_files, protect_inputs, sha256_of
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.pretrained_files import read_encoder_config
 from hf_xst.processes import process_index
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
@@ -115,6 +116,8 @@ def _check_options(options: AdaptArguments) -> None:
 
 def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
     """Reject sources that would fail after hours of training."""
+    if options.encoder is not None:
+        read_encoder_config(options.encoder)
     vectors = read_word_vectors(options)
     for task, (sources, weights) in _sources(options).items():
         if not sources:

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-from huggingface_hub import EvalResult, metadata_load
+from huggingface_hub import EvalResult
 from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from huggingface_hub.repocard_data import model_index_to_eval_results
+
+from hf_xst.remote import read_card_metadata
 
 _BEGIN, _END = "<!-- hf_xst:begin {} -->", "<!-- hf_xst:end {} -->"
 _MARK = re.compile(r"<!-- hf_xst:(begin|end) (\w+) -->")
@@ -57,7 +58,7 @@ class Card:
         content = path.read_text(encoding="utf-8-sig")
         try:
             metadata = _read_metadata(path)
-        except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             message = " ".join(str(error).split())
             raise ValueError(
                 f"{path}: invalid metadata between the --- lines ({message}); correct or remove it"
@@ -181,7 +182,7 @@ def to_card_data(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_metadata(path: Path) -> dict[str, Any]:
-    metadata = metadata_load(path) or {}
+    metadata = read_card_metadata(path)
     if not all(isinstance(key, str) for key in metadata):
         raise ValueError("a key is not a string")
     if metadata.get(_INDEX):

@@ -35,7 +35,16 @@ class Input(NamedTuple):
 
 
 def as_list(inputs: Any) -> Any:
-    """Return arrays and series (NumPy, pandas, Polars, Arrow) as lists, other inputs unchanged."""
+    """Return arrays and series (NumPy, pandas, Polars, Arrow) as lists, other inputs unchanged.
+
+    Raises:
+        ValueError: if the input is a table of these libraries, which iterates over its columns.
+    """
+    if all(hasattr(inputs, name) for name in ("columns", "shape")):
+        raise ValueError(
+            f"found a table ({type(inputs).__name__}); pass one of its columns as a list, such as "
+            "list(table['text'])"
+        )
     names = () if isinstance(inputs, datasets.Dataset) else ("tolist", "to_list")
     return next((getattr(inputs, name)() for name in names if hasattr(inputs, name)), inputs)
 

@@ -27,6 +27,7 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 _EXTERNAL = re.compile(
     r"auto_map|quantization_config|transformers_weights|\w*(attn|experts)_implementation\w*"
 )
+_FILES = re.compile(r"(?!special_tokens_map)\w+_files?")  # fields of tokenizers; that one is never read
 _WEIGHTS = re.compile(r"model[\w.-]*\.safetensors")
 _FLOATS = {"F16", "BF16", "F32", "F64"}
 
@@ -41,16 +42,21 @@ def read_settings(name: str, file: str, hub: Mapping[str, Any]) -> dict[str, Any
     """Read a JSON file of a model, empty if it is missing and optional (all but config.json are).
 
     Raises:
-        ValueError: it is broken, or refers to code or weights elsewhere.
+        ValueError: it is broken, or refers to code, weights or existing files elsewhere.
     """
     path = find_file(name, file, hub, is_required=file == CONFIG_NAME)
     if path is None:
         return {}
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_code)
+        content = content if isinstance(content, dict) else {}
+        for key in filter(_FILES.fullmatch, content):
+            names = content[key] if isinstance(content[key], list) else [content[key]]
+            places = (folder / str(each) for each in names for folder in (Path(path).parent, Path()))
+            check_links(Path(path).parent, (place for place in places if place.exists()))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} of {name} is refused: {error}") from error
-    return content if isinstance(content, dict) else {}
+    return content
 
 
 def _without_code(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +193,8 @@ def check_encoder(config: PreTrainedConfig, name: str) -> None:
     """Raise ValueError if a model has a decoder."""
     if config.is_encoder_decoder or type(config).is_encoder_decoder:
         raise ValueError(
-            f"{name} is an encoder-decoder model ({config.model_type}); expected an encoder, such as XLM-R"
+            f"{name} is an encoder-decoder model ({config.model_type}); expected an encoder, such as "
+            "FacebookAI/xlm-roberta-base"
         )
 
 

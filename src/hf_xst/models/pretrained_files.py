@@ -37,9 +37,7 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
         ValueError: the encoder has fewer layers, a decoder, or code from outside transformers, or its files
             lack some of its weights or hold pickled ones.
     """
-    read_settings(name, CONFIG_NAME, hub)
-    config = AutoConfig.from_pretrained(name, **hub | {"trust_remote_code": False})
-    check_encoder(config, name)
+    config = read_encoder_config(name, **hub)
     if layers is not None:
         _cut_layers(config, layers, name)
     with quiet_transformers():  # it would report the removed layers as unexpected
@@ -57,6 +55,14 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
     check_forward(model, name)
     encoder: PreTrainedModel = model
     return encoder
+
+
+def read_encoder_config(name: str, **hub: Any) -> PreTrainedConfig:
+    """Read the configuration of an encoder (a folder or a Hub id); raise ValueError as `load_encoder`."""
+    read_settings(name, CONFIG_NAME, hub)
+    config: PreTrainedConfig = AutoConfig.from_pretrained(name, **hub | {"trust_remote_code": False})
+    check_encoder(config, name)
+    return config
 
 
 def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:

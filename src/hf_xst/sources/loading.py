@@ -10,7 +10,6 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
-from huggingface_hub import ModelCard
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.utils import CONFIG_NAME
@@ -20,7 +19,7 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
-from hf_xst.remote import download_if_exists, explain_hub_error, split_revision
+from hf_xst.remote import download_if_exists, explain_hub_error, read_card_metadata, split_revision
 from hf_xst.sources.annotated import load_annotated
 from hf_xst.sources.base import OtherSource, Source, inference_device
 from hf_xst.sources.pool import AnySource
@@ -315,5 +314,8 @@ def source_licence(spec: SourceSpec, source: AnySource) -> str | None:
             path = None
     if path is None:
         return None
-    licence = ModelCard.load(path, ignore_metadata_errors=True).data.get("license")
+    try:
+        licence = read_card_metadata(Path(path)).get("license")
+    except ValueError:  # the card is broken
+        return None
     return None if licence is None else str(licence)

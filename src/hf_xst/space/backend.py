@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -161,11 +162,14 @@ def uploaded_sentences(path: str) -> list[ConlluSentence]:
     """
     sentences: list[ConlluSentence] = []
     size = 0
-    for sentence in islice(iterate_unlabelled(path), MOST_UPLOADED):
-        sentences.append(sentence)
-        size += len(sentence.raw)
-        if size > MAX_UPLOAD:
-            raise ValueError(f"{Path(path).name} holds more than {MAX_UPLOAD:,} characters; upload a part")
+    try:
+        for sentence in islice(iterate_unlabelled(path), MOST_UPLOADED):
+            sentences.append(sentence)
+            size += len(sentence.raw)
+            if size > MAX_UPLOAD:
+                raise ValueError(f"{path} holds more than {MAX_UPLOAD:,} characters; upload a part")
+    except (ValueError, OSError) as error:  # visitors see names, never folders of the server
+        raise ValueError(str(error).replace(f"{Path(path).parent}{os.sep}", "")) from None
     if not sentences:
         raise ValueError(f"{Path(path).name} contains no sentences")
     return sentences
