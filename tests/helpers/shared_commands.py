@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import hf_xst_cli
+from hf_xst.inference import annotation
 from hf_xst.sources.building import build_shards
 
 LOOP = ["--max-steps", "2", "--batch-size", "4", "--learning-rate", "0.001"]
@@ -18,7 +19,8 @@ def run_all(world: Path, output: Path) -> None:
         RuntimeError: a command fails.
     """
     assert build_shards.__kwdefaults__ is not None
-    build_shards.__kwdefaults__["shard_size"] = 4  # two shards for two processes, and one for both together
+    # Two shards or blocks for two processes, and one for both together
+    build_shards.__kwdefaults__["shard_size"] = annotation.BLOCK = 4
     parsers = ["--sources", f"one={world}/parser1", f"two={world}/parser2"]
     gold, small = ["--treebank", f"test={world}/gold.conllu", "--split", "test"], ["--batch-words", "12"]
     tagger = ["--tagger", f"{world}/tagger1"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from hf_xst.commands.options import PredictArguments, shared_options, takes_options
 from hf_xst.commands.sentences import read_word_vectors
@@ -23,10 +24,11 @@ from hf_xst.inference.annotation import (
     Annotator,
     choose_tagger,
     load_tagger,
+    read_blocks,
 )
-from hf_xst.inference.outputs import WRITERS, Annotated, Writer
+from hf_xst.inference.outputs import WRITERS, Writer
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
-from hf_xst.processes import from_main, process_count, process_index
+from hf_xst.processes import alone, from_main, process_count, process_index, share
 from hf_xst.sources.loading import model_digest, ready_model
 from hf_xst.sources.word_checks import warn_of_unknown_words
 
@@ -46,13 +48,23 @@ class Counts:
     skipped_ids: list[str] = field(default_factory=list)
     input_sha256: str = ""
 
-    def add(self, block: Sequence[Annotated]) -> None:
+    def add(self, block: Written) -> None:
         """Count a block."""
-        self.sentences += len(block)
-        self.words += sum(len(sentence.word_rows) for sentence, _ in block)
-        skipped = [sentence.identifier for sentence, annotation in block if annotation.skipped is not None]
-        self.skipped += len(skipped)
-        self.skipped_ids = [*self.skipped_ids, *skipped][:_NAMED]
+        self.sentences += block.sentences
+        self.words += block.words
+        self.skipped += len(block.skipped_ids)
+        self.skipped_ids = [*self.skipped_ids, *block.skipped_ids][:_NAMED]
+        self.input_sha256 = block.input_sha256
+
+
+class Written(NamedTuple):
+    """The text of a block, its sentences, and the digest of the input up to its end."""
+
+    text: str
+    sentences: int
+    words: int
+    skipped_ids: list[str]
+    input_sha256: str
 
 
 class _Input:
@@ -111,7 +123,7 @@ def predict(arguments: PredictArguments) -> None:
     if STREAM in arguments.input and process_count() > 1:
         raise ValueError("several processes cannot share stdin: pass --input a file")
     if process_index():  # only the main process writes
-        counts = _help_main(annotator, sentences)
+        counts = _help_main(annotator, sentences, write)
     elif to_stream:
         from_main(Counts)
         with _open_stream(arguments.output) as stream:
@@ -153,31 +165,55 @@ def _identity(arguments: PredictArguments, annotator: Annotator) -> dict[str, An
     }
 
 
+Block = tuple[int, list[ConlluSentence], ConlluSentence | None, str]
+"""Its number, its sentences, the sentence before them, and the digest of the input up to their end."""
+
+
+def _read_blocks(sentences: _Input) -> Iterator[Block]:
+    before = sentences.last
+    for number, block in enumerate(read_blocks(sentences)):
+        yield number, block, before, sentences.sha256
+        before = block[-1]
+
+
 def _blocks(
-    annotator: Annotator, sentences: _Input, advance: Callable[[int], None]
-) -> Iterator[list[Annotated]]:
-    for number, block in enumerate(annotator.blocks(sentences, annotator.row, advance)):
+    annotator: Annotator, sentences: _Input, write: Writer, advance: Callable[[int], None]
+) -> Iterator[Written]:
+    """Annotate all blocks, in order.
+
+    Each process annotates and writes whole blocks as long as there is one for each; they share the rest.
+    """
+
+    def annotate(block: Block) -> Written:
+        number, lines, before, digest = block
+        annotated = annotator.annotate_block(lines, annotator.row, advance, warns=number == 0)
         if number == 0:
-            warn_of_unknown_words(annotator.models[-1], (sentence.words for sentence, _ in block))
-        yield block
+            warn_of_unknown_words(annotator.models[-1], (sentence.words for sentence in lines))
+        words = sum(len(sentence.word_rows) for sentence in lines)
+        skipped = [sentence.identifier for sentence, each in annotated if each.skipped is not None]
+        return Written(write(annotated, before), len(lines), words, skipped, digest)
+
+    blocks = _read_blocks(sentences)
+    while turn := list(islice(blocks, process_count())):
+        is_full = len(turn) == process_count()
+        yield from share(turn, alone()(annotate)) if is_full else map(annotate, turn)
 
 
-def _help_main(annotator: Annotator, sentences: _Input) -> Counts:
+def _help_main(annotator: Annotator, sentences: _Input, write: Writer) -> Counts:
     """Annotate this process's share of the sentences, after those of an interrupted run."""
     counts = from_main(Counts)
     sentences.skip(counts)
-    for block in _blocks(annotator, sentences, lambda steps: None):
+    for block in _blocks(annotator, sentences, write, lambda steps: None):
         counts.add(block)
     return counts
 
 
 def _write_to_stream(annotator: Annotator, sentences: _Input, write: Writer, stream: IO[bytes]) -> Counts:
-    counts, before = Counts(), None
+    counts = Counts()
     with progress("predicting", None) as advance:
-        for block in _blocks(annotator, sentences, advance):
-            stream.write(write(block, before).encode())
+        for block in _blocks(annotator, sentences, write, advance):
+            stream.write(block.text.encode())
             stream.flush()
-            before = block[-1][0]
             counts.add(block)
     return counts
 
@@ -188,14 +224,11 @@ def _write_to_file(annotator: Annotator, sentences: _Input, write: Writer, file:
     if counts.sentences:
         sentences.skip(counts)
         say(f"{file.partial} has {counts.sentences} sentences; continuing after them")
-    before = sentences.last
     try:
         with file, progress("predicting", None) as advance:
-            for block in _blocks(annotator, sentences, advance):
+            for block in _blocks(annotator, sentences, write, advance):
                 counts.add(block)
-                counts.input_sha256 = sentences.sha256
-                file.add(write(block, before), asdict(counts))
-                before = block[-1][0]
+                file.add(block.text, asdict(counts))
     except BaseException:
         if file.progress:
             done = file.progress["sentences"]

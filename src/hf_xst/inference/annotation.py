@@ -136,12 +136,21 @@ class Annotator:
             ValueError: if a sentence is too long and `too_long` is "error", or the first model knows none of
                 the UPOS tags of a block.
         """
-        stream, is_first = iter(items), True
-        while block := list(islice(stream, BLOCK)):
-            rows = [row_of(item) for item in block]
-            check_tags(self.models[0], (row.get("upos") for row in rows), warns=is_first)
-            yield list(zip(block, self.annotate(rows, advance), strict=True))
-            is_first = False
+        for number, block in enumerate(read_blocks(items)):
+            yield self.annotate_block(block, row_of, advance, warns=number == 0)
+
+    def annotate_block(
+        self,
+        block: Sequence[Item],
+        row_of: Callable[[Item], Row],
+        advance: Callable[[int], None] = lambda steps: None,
+        *,
+        warns: bool = True,
+    ) -> list[tuple[Item, Annotation]]:
+        """Annotate one block, and warn of unknown tags if `warns`; see `blocks`."""
+        rows = [row_of(item) for item in block]
+        check_tags(self.models[0], (row.get("upos") for row in rows), warns=warns)
+        return list(zip(block, self.annotate(rows, advance), strict=True))
 
     def annotate(
         self, rows: Sequence[Row], advance: Callable[[int], None] = lambda steps: None
@@ -189,6 +198,13 @@ class Annotator:
                 "--batch-words, or --max-words if it is a single sentence"
             ) from error
         return results
+
+
+def read_blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield consecutive items in lists of `BLOCK`; they are read lazily."""
+    stream = iter(items)
+    while block := list(islice(stream, BLOCK)):
+        yield block
 
 
 def load_tagger(path: str, vectors: WordVectors | None = None) -> StructuredModel:
