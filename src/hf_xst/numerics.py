@@ -11,9 +11,11 @@ import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 NEGATIVE_INFINITY = float("-inf")
@@ -154,13 +156,23 @@ def require(condition: Tensor, message: str, values: Tensor | None = None) -> No
         raise ValueError(message if values is None else f"{message}, got {values[~condition][0].item()}")
 
 
-def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "") -> str:
-    """Return the SHA-256 of `seed` and of tensors' names and bytes, independent of order and device."""
-    digest = hashlib.sha256(seed.encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+_digests: WeakKeyDictionary[nn.Module, dict[Any, str]] = WeakKeyDictionary()
+
+
+def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "", module: nn.Module | None = None) -> str:
+    """Return the SHA-256 of `seed` and of tensors' names and bytes, independent of order and device.
+
+    That of a module's tensors is remembered until one of them changes, other than by `Tensor.data`.
+    """
+    known = {} if module is None else _digests.setdefault(module, {})
+    key = (seed, *((name, each.data_ptr(), each._version) for name, each in sorted(tensors.items())))
+    if key not in known:
+        digest = hashlib.sha256(seed.encode())
+        for name, tensor in sorted(tensors.items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        known[key] = digest.hexdigest()
+    return known[key]
 
 
 def at_least_single(x: Tensor) -> Tensor:

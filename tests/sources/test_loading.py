@@ -12,10 +12,18 @@ from transformers import AutoConfig, AutoModelForTokenClassification
 import hf_xst_cli
 from helpers.small_models import UPOS, gold, model_of
 from helpers.tiny_models import save_bert
+from hf_xst import numerics
 from hf_xst.charts.dataset import load_charts
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading
-from hf_xst.sources.loading import SourceSpec, load_sources, source_digest, source_kind, source_licence
+from hf_xst.sources.loading import (
+    SourceSpec,
+    load_sources,
+    model_digest,
+    source_digest,
+    source_kind,
+    source_licence,
+)
 from hf_xst.sources.pool import kind_of
 
 ROWS = list(gold((3, 1, 4)))
@@ -211,3 +219,17 @@ def test_models_with_nan_are_rejected(tmp_path, where):
     model.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="contain NaN or infinite values"):
         loading.load_model(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda each: each.add_(1), lambda each: each.fill_(0.5), lambda each: each.set_(each + 1)]
+)
+def test_the_digest_is_remembered_until_a_tensor_changes(change, monkeypatch):
+    model = model_of("tagger")
+    digest = model_digest(model)
+    with monkeypatch.context() as context:
+        context.setattr(numerics.hashlib, "sha256", None)
+        assert model_digest(model) == digest
+    with torch.no_grad():
+        change(next(model.parameters()))
+    assert model_digest(model) != digest

@@ -35,7 +35,7 @@ def encoder_fingerprint(model: StructuredModel) -> str | None:
     words = model.encoder.words
     if not isinstance(words, PretrainedWords) or not words.is_frozen:
         return None
-    return tensors_digest(words.model.state_dict(), words.describe())
+    return tensors_digest(words.model.state_dict(), words.describe(), words.model)
 
 
 @torch.no_grad()

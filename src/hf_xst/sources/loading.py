@@ -296,7 +296,7 @@ def model_digest(model: StructuredModel) -> str:
     for name in ("_name_or_path", "transformers_version"):
         config.pop(name, None)
     seed = json.dumps(config, sort_keys=True, default=str) + model.encoder.words.describe()
-    return tensors_digest(model.state_dict(), seed)
+    return tensors_digest(model.state_dict(), seed, model)
 
 
 def source_licence(spec: SourceSpec, source: AnySource) -> str | None:

@@ -140,7 +140,7 @@ class TokenClassifier(OtherTagger):
     def digest(self) -> str:
         """Return the SHA-256 of weights, configuration, tokenizer, label map and pooling."""
         content = [self._pieces.describe(), self.label_map, self.pooling]
-        return tensors_digest(self._pieces.model.state_dict(), json.dumps(content))
+        return tensors_digest(self._pieces.model.state_dict(), json.dumps(content), self._pieces.model)
 
 
 class _ClassifierPieces(PretrainedWords):
