@@ -83,21 +83,18 @@ FULL = Sizes(80, 25, 40, 20, 6, {"arc_size": 512, "label_size": 128}, 99, 8.0)
 QUICK = Sizes(4, 8, 5, 5, 1, {"arc_size": 16, "label_size": 8, "feed_forward_size": 16}, 2, 0.0)
 
 
-def fastest(
-    works: Works, seconds: float, clock: Callable[[], float] = time.process_time, least: int = 5
-) -> dict[str, float]:
+def fastest(works: Works, seconds: float, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
     """Return the least running time of each piece of work, in seconds, after a warm-up.
 
     Args:
         works: what is timed; they take turns, so that a slow spell of the machine strikes all of them.
-        seconds: up to 30 rounds are added until this much real time has passed.
+        seconds: after 5 rounds, up to 25 are added until this much real time has passed.
         clock: CPU time of the process, or `time.perf_counter` for real time.
-        least: least number of rounds.
     """
     times: dict[str, list[float]] = {name: [] for name in works}
     begin = time.perf_counter()
     for count in range(31):
-        if count > least and time.perf_counter() - begin > seconds:
+        if count > 5 and time.perf_counter() - begin > seconds:
             break
         for name, work in works.items():
             start = clock()
@@ -156,11 +153,8 @@ def machine() -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     info = Path("/proc/cpuinfo")
-    models = (
-        [row.split(": ")[1] for row in info.read_text().splitlines() if "model name" in row]
-        if info.exists()
-        else []
-    )
+    facts = info.read_text().splitlines() if info.exists() else []
+    models = [fact.split(": ")[1] for fact in facts if "model name" in fact]
     return {
         "cpu": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
@@ -267,10 +261,8 @@ def best_structures(sizes: Sizes) -> Iterator[Line]:
 
         ways = {"hf_xst": lambda _, trees=trees: trees.best()[0], **searches()}
         works = {name: partial(total, search) for name, search in ways.items()}
-        note = "{own:,.0f} against {other:,.0f} trees/s"
-        yield from compared(
-            f"trees: best, {kind} scores", works, sizes, 1e-9, note=note, count=sizes.sentences
-        )
+        options = {"note": "{own:,.0f} against {other:,.0f} trees/s", "count": sizes.sentences}
+        yield from compared(f"trees: best, {kind} scores", works, sizes, 1e-9, **options)
     scores = spans(sizes.sentences, sizes.words, sizes.tags)
     phrases = ConstituencyTreeCRF(scores)
     own = {"hf_xst": lambda: [phrases.score_of(phrases.best_candidates())]}
