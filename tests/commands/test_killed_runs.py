@@ -19,6 +19,8 @@ import pytest
 import hf_xst_cli
 from helpers.small_models import gold, model_of
 from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.inference import annotation
+from hf_xst.sources import building
 
 pytestmark = pytest.mark.slow
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -82,6 +84,9 @@ def run(name: str, world: Path, output: Path, limit: float | None = None) -> tup
 
 
 def execute(words: list[str]) -> None:
+    """Run a command that saves its progress every few sentences."""
+    annotation.BLOCK = 3
+    building.build_shards.__kwdefaults__["shard_size"] = 5
     sys.exit(hf_xst_cli.main(words))
 
 
