@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
+from hf_xst.charts.chart import SourceDistributions, candidates_mask
 from hf_xst.files import atomic_path, sha256_of
 from hf_xst.models.columns import Row
 from hf_xst.numerics import safe_log
@@ -78,7 +78,7 @@ class MarginalsStore:
             raise ValueError(f"lost_mass is {lost_mass}; expected a probability between 0 and 1")
         content = json.dumps([_FORMAT, identity, structure.__name__, list(columns), lost_mass])
         self.folder = folder / hashlib.sha256(content.encode()).hexdigest()[:32]
-        self._structure, self._columns, self._sigma = structure, columns, 1 - lost_mass
+        self._structure, self._columns, self._lost_mass = structure, columns, lost_mass
         self._files = [_load(path) for path in sorted(self.folder.glob("*.arrow"))]
         self._starts = np.cumsum([0, *map(len, self._files)])
         # The beginning of each key, sorted, and where its sentence is: 16 bytes a sentence
@@ -98,7 +98,7 @@ class MarginalsStore:
         keys = [_key(row, self._columns) for row in rows]
         stored = self._find(keys)
         if stored is None:
-            stored = _encode(keys, *run(), self._sigma)
+            stored = _encode(keys, *run(), self._lost_mass)
             self._new.append(stored)
             if sum(map(len, self._new)) >= BUFFERED:
                 _write(self.folder, self._new)
@@ -148,24 +148,28 @@ def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
 
 
 def _encode(
-    keys: Sequence[bytes], sources: SourceDistributions, dropped: Tensor, sigma: float
+    keys: Sequence[bytes], sources: SourceDistributions, dropped: Tensor, lost_mass: float
 ) -> pa.RecordBatch:
     space, log_probs, valid = sources.space, sources.log_marginals, sources.valid
-    kept = make_chart(sources, ChartSettings("union", sigma)).allowed
+    probs = log_probs.exp()
+    kept = _likely(probs, valid, lost_mass).any(0)
+    for best in sources.best:
+        kept |= candidates_mask(best, kept)
     others = valid & ~kept
-    mass = log_probs.double().exp().masked_fill(~others, 0).sum(-1)  # (S, B, G)
-    rest = safe_log(mass / others.sum(-1).clamp(min=1))
+    rest = safe_log(probs.masked_fill(~others, 0).sum(-1) / others.sum(-1).clamp(min=1))  # (S, B, G)
     sentence, group, candidate = kept.nonzero().unbind(1)
     counts, sizes, number = sentence.bincount(minlength=len(keys)), space.group_lengths, len(log_probs)
     inside = torch.arange(kept.shape[1], device=kept.device) < sizes[:, None]  # (B, G)
     bits = [np.packbits(each[:n]) for each, n in zip(valid.numpy(force=True), sizes.tolist(), strict=True)]
-    shape = torch.tensor(space.scores.shape[1:])
+    shape = torch.tensor(space.scores.shape[1:]).repeat(len(keys), 1)
+    padding = space._positions(space.scores) - space.lengths.cpu()
+    shape[:, : shape.shape[1] - len(space.LABEL_AXES)] -= padding[:, None]  # all other axes grow with words
     settings = {name: value for name, value in vars(space).items() if name not in ("scores", "lengths")}
     columns = {
         "key": keys,
         "length": space.lengths.tolist(),
         "settings": [json.dumps(settings)] * len(keys),
-        "shape": _lists(shape.repeat(len(keys)), len(shape), keys),
+        "shape": _lists(shape, shape.shape[1], keys),
         "group": _lists(group, counts, keys),
         "candidate": _lists(candidate, counts, keys),
         "log_probs": _lists(log_probs[:, sentence, group, candidate].T, counts * number, keys),
@@ -181,6 +185,19 @@ def _encode(
         for field, values in zip(_SCHEMA, columns.values(), strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _likely(probs: Tensor, valid: Tensor, lost_mass: float) -> Tensor:
+    """Mark candidates so that the others of each group have at most `lost_mass`: bool (S, B, G, C).
+
+    Of some probabilities, the largest is taken above which the candidates suffice; there is no need to sort.
+    """
+    kept = probs > lost_mass / valid.sum(-1, keepdim=True).clamp(min=1)
+    for exponent in (-2.5, -2, -1.5, -1, -0.5):
+        fewer = probs > lost_mass * 10**exponent
+        suffice = probs.masked_fill(fewer, 0).sum(-1, keepdim=True) <= lost_mass
+        kept = torch.where(suffice, fewer, kept)
+    return kept
 
 
 def _lists(values: Tensor, counts: Tensor | int, keys: Sequence[bytes]) -> pa.Array:
@@ -204,7 +221,8 @@ def _decode(stored: pa.RecordBatch, structure: type[Structure]) -> Found:
         valid, stored["valid"], stored["width"].to_pylist(), space.group_lengths.tolist(), strict=True
     ):
         row = np.unpackbits(np.frombuffer(bits.as_buffer(), np.uint8), count=groups * width)
-        each[:groups, :width] = torch.from_numpy(row).view(groups, width)
+        inside = torch.from_numpy(row).view(groups, width)[:, : valid.shape[2]]
+        each[:groups, : inside.shape[1]] = inside
     inside = torch.arange(valid.shape[1]) < space.group_lengths[:, None]
     best, rest = torch.full((*inside.shape, number), -1), torch.full((*inside.shape, number), -torch.inf)
     best[inside], rest[inside] = flat("best", number).long(), flat("rest", number)
