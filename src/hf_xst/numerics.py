@@ -66,37 +66,44 @@ class _WideLogSumExp(torch.autograd.Function):
     """Sum over the last axis; see `wide_logsumexp`."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, mask: Tensor) -> Tensor:
-        top = zero_if_infinite(x.amax(-1))
+    def forward(ctx: FunctionCtx, x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        wide = working_dtype(x.device)
+        largest = x.amax(-1)
+        top = zero_if_infinite(largest)
         powers = (x - top.unsqueeze(-1)).exp_()
         sums = powers.sum(-1)
         ctx.save_for_backward(powers, sums, mask)
-        wide = working_dtype(x.device)
-        return (top.to(wide) + sums.to(wide).log()).masked_fill_(~mask, NEGATIVE_INFINITY)
+        shift = largest.masked_fill_(~mask, NEGATIVE_INFINITY).amax(dim, keepdim=True)
+        shift = zero_if_infinite(shift).to(wide)
+        ctx.mark_non_differentiable(shift)
+        logs = (top.to(wide) - shift).add_(sums.to(wide).log())
+        return logs.masked_fill_(~mask, NEGATIVE_INFINITY), shift
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: FunctionCtx, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         powers, sums, mask = ctx.saved_tensors  # type: ignore[attr-defined]
         usable = mask & (sums > 0)
         factor = gradient.to(sums.dtype) / sums.masked_fill(~usable, 1)
-        return (powers * factor.unsqueeze(-1)).masked_fill_(~usable.unsqueeze(-1), 0), None
+        return (powers * factor.unsqueeze(-1)).masked_fill_(~usable.unsqueeze(-1), 0), None, None
 
 
-def wide_logsumexp(x: Tensor, mask: Tensor) -> Tensor:
-    """Return log sum exp over the last axis in the working precision, without widening x.
+def wide_logsumexp(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return log sum exp over the last axis less a shift, and the shift: the maximum of x along an axis, too.
 
-    Differences to the maximum are exponentiated in the precision of x and the maximum is added in the working
-    precision, so the absolute error is about 1e-7 however large float32 scores are. Once differentiable.
+    Differences to the maximum are exponentiated in the precision of x and the shift is subtracted in the
+    working precision, so the absolute error is about 1e-7 however large float32 scores are. Once
+    differentiable; the shift counts as a constant.
 
     Args:
         x: (..., C) scores; half precision is computed in float32.
         mask: bool (...); where false the result is -inf and x is ignored, NaN included.
+        dim: axis of the mask, of length 1 in the shift.
 
     Returns:
-        (...) in the working precision.
+        Both in the working precision.
     """
-    return _WideLogSumExp.apply(at_least_single(x), mask)  # type: ignore[no-any-return, no-untyped-call]
+    return _WideLogSumExp.apply(at_least_single(x), mask, dim)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @contextmanager

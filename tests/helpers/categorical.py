@@ -29,7 +29,8 @@ class IndependentGroups(Structure[Tensor]):
         return scores.shape[1]
 
     def _log_partition(self) -> Tensor:
-        return wide_logsumexp(self.scores, self._inside()).masked_fill(~self._inside(), 0).sum(1)
+        logs, best = wide_logsumexp(self.scores, self._inside(), 1)
+        return (logs + best).masked_fill(~self._inside(), 0).sum(1)
 
     def best(self) -> Tensor:
         scores = checked_below_infinity(self.scores.detach().masked_fill(~self.valid, float("-inf")))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, working_dtype, zero_if_infinite
 from hf_xst.structures.base import Structure, check_at_least_one, check_below, checked_below_infinity
 from hf_xst.structures.search import draw
 
@@ -86,14 +86,15 @@ class LinearChainCRF(Structure[Tensor]):
         """Draw k sequences of each sentence, (k, B, N): forward filtering, backward sampling."""
         check_at_least_one(k)
         wide = self._wide()
-        alpha = wide._forward()
+        pairs, _ = wide._pairs()
+        alpha = wide._forward(pairs)
         sentences = torch.arange(len(self.lengths), device=self.lengths.device)
         # p(y_n = c) is proportional to exp(alpha_n[c]): (k, B)
         tag = draw(alpha[-1].expand(k, -1, -1), generator)
         tags = [tag]
         for j in reversed(range(self.scores.shape[1])):
             # p(y_j = a | y_{j+1} = c) is proportional to exp(alpha_j[a] + score_j[a, c]): (k, B)
-            drawn = draw(alpha[j] + wide.scores[sentences, j, :, tag], generator)
+            drawn = draw(alpha[j] + pairs[j][sentences, :, tag], generator)
             # Beyond the end of a sentence the tag of its last position is carried along.
             tag = torch.where(self.lengths > j + 1, drawn, tag)
             tags.append(tag)
@@ -106,7 +107,7 @@ class LinearChainCRF(Structure[Tensor]):
         The Viterbi algorithm with the k best paths to every tag.
         """
         check_at_least_one(k)
-        pairs, tag_count = self._wide()._pairs(), self.scores.shape[3]
+        (pairs, _), tag_count = self._wide()._pairs(), self.scores.shape[3]
         # values[r, c] is the score of the r-th best path that ends in tag c; at the first position there is
         # one path per tag, with score 0: (B, k, T)
         values = self._first().unsqueeze(1).repeat(1, k, 1)
@@ -161,17 +162,18 @@ class LinearChainCRF(Structure[Tensor]):
 
     def _log_partition(self) -> Tensor:
         zero = self.scores[:, :0].sum()  # keeps the result differentiable if no sentence has a pair
-        # log Z = logsumexp_c alpha_n[c]: (B,)
-        return logsumexp(self._forward()[-1], 1) + zero
+        pairs, best = self._pairs()
+        # log Z = logsumexp_c alpha_n[c] + best: (B,)
+        return logsumexp(self._forward(pairs)[-1], 1) + best + zero
 
-    def _forward(self) -> list[Tensor]:
+    def _forward(self, pairs: Sequence[Tensor]) -> list[Tensor]:
         """Return the forward variables alpha_j, N tensors (B, T); beyond a sentence's end the last repeats.
 
         alpha_j[c] is the log of the sum of exp(score) over all sequences of the positions up to j that end in
         tag c.
         """
         alpha = [self._first()]
-        for j, pair in enumerate(self._pairs()):
+        for j, pair in enumerate(pairs):
             # alpha_{j+1}[c] = logsumexp_a (alpha_j[a] + score_j[a, c]): (B, T, T) summed over a to (B, T)
             longer = logsumexp(alpha[-1].unsqueeze(2) + pair, 1)
             alpha.append(torch.where((self.lengths > j + 1).unsqueeze(1), longer, alpha[-1]))
@@ -182,10 +184,14 @@ class LinearChainCRF(Structure[Tensor]):
         batch, _, tag_count, _ = self.scores.shape
         return self.scores.new_zeros(batch, tag_count, dtype=working_dtype(self.scores.device))
 
-    def _pairs(self) -> tuple[Tensor, ...]:
-        """Return N-1 tensors (B, T, T) of pair scores in the working precision, 0 in padding."""
+    def _pairs(self) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Return N-1 tensors (B, T, T) of pair scores in the working precision, less the best of each pair.
+
+        They are 0 in padding. The second result is (B,) the sum of the best scores.
+        """
         wide = self.scores.to(working_dtype(self.scores.device)).masked_fill(~self.valid_parts, 0)
-        return wide.unbind(1)
+        best = zero_if_infinite(wide.detach().flatten(2).amax(2))
+        return (wide - best[:, :, None, None]).unbind(1), best.sum(1)
 
     def _inside(self) -> Tensor:
         """Bool (B, N): the positions of each sentence."""

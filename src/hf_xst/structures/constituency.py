@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, maximum, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, logsumexp, maximum, working_dtype, zero_if_infinite
 from hf_xst.structures.base import Structure, check_below, checked_below_infinity
 
 
@@ -115,15 +115,15 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         """Return scores (B, N, N, L - 1) whose sum over the spans of a tree is its score, less (B,) a base.
 
         A span that a tree lacks contributes its score of 0. The base is the sum of all of these, and each
-        span of the tree takes its own back. Where it is -inf, the span must be in the tree: it stays out of
-        the base, and all spans that cross it are excluded instead.
+        span of the tree takes its own back. Where it is -inf, the span must be in the tree: its best label
+        is part of the base, as for spans of every tree, and all spans that cross it are excluded.
         """
         scores = self.scores.to(working_dtype(self.scores.device))
         inside = self._inside()
         scores = scores.masked_fill(~inside.unsqueeze(3), 0)
-        absent = scores[..., 0].masked_fill(self._in_every_tree() | ~inside, 0)
-        required = absent == NEGATIVE_INFINITY
-        absent = absent.masked_fill(required, 0)
+        required = (scores[..., 0] == NEGATIVE_INFINITY) & inside
+        best = zero_if_infinite(scores[..., 1:].detach().amax(3))
+        absent = torch.where(required | self._in_every_tree(), best, scores[..., 0])
         crossed = _crossed_by(required).unsqueeze(3)
         potentials = scores[..., 1:] - absent.unsqueeze(3)
         return potentials.masked_fill(crossed, NEGATIVE_INFINITY), absent.flatten(1).sum(1)

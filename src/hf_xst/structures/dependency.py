@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, wide_logsumexp, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, wide_logsumexp, working_dtype, zero_if_infinite
 from hf_xst.structures.base import Structure, check_at_least_one, check_below, checked_below_infinity
 from hf_xst.structures.elimination import tree_log_partition
 from hf_xst.structures.projective import best_projective_heads, projective_log_partition
@@ -131,7 +131,8 @@ class DependencyTreeCRF(Structure[Tree]):
         strongest = strongest.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
         checked_below_infinity(strongest)
         if self.projective:
-            heads = best_projective_heads(strongest, self.lengths, self.single_root)
+            arcs = strongest - zero_if_infinite(strongest.amax(1, keepdim=True))
+            heads = best_projective_heads(arcs, self.lengths, self.single_root)
         else:
             arcs = self._with_idle_padding(strongest).double().cpu().numpy()
             heads = torch.from_numpy(best_heads(arcs, self.single_root)).to(strongest.device)
@@ -142,7 +143,7 @@ class DependencyTreeCRF(Structure[Tree]):
         """Draw k trees of each sentence: first heads, with the labels summed out, then each arc's label."""
         check_at_least_one(k)
         wide = self.decodable()._wide()
-        unlabelled = wide.with_scores(wide._log_arcs().unsqueeze(3))
+        unlabelled = wide.with_scores(wide._log_arcs()[0].unsqueeze(3))
         heads, _ = Structure.sample(unlabelled, k, generator=generator)
         return heads, draw(_at_arcs(wide.scores, heads), generator).masked_fill(heads < 0, -1)
 
@@ -197,14 +198,19 @@ class DependencyTreeCRF(Structure[Tree]):
         return space.vote(list(zip(heads, labels, strict=True)))
 
     def _log_partition(self) -> Tensor:
-        arcs = self._log_arcs()
+        arcs, best = self._log_arcs()
         if self.projective:
-            return projective_log_partition(arcs, self.lengths, self.single_root)
-        return tree_log_partition(self._with_idle_padding(arcs), self.single_root)
+            return projective_log_partition(arcs, self.lengths, self.single_root) + best
+        return tree_log_partition(self._with_idle_padding(arcs), self.single_root) + best
 
-    def _log_arcs(self) -> Tensor:
-        """Return the log weights of unlabelled arcs, log sum_l exp(scores[h, d, l]): (B, N+1, N+1)."""
-        return checked_below_infinity(wide_logsumexp(self.scores, self._valid_arcs()))
+    def _log_arcs(self) -> tuple[Tensor, Tensor]:
+        """Return the log weights of unlabelled arcs, log sum_l exp(scores[h, d, l] - best[d]): (B, N+1, N+1).
+
+        And (B,) the sum of best[d], the highest score of each word, which keeps digits if words differ in
+        scale.
+        """
+        arcs, best = wide_logsumexp(self.scores, self._valid_arcs(), 1)
+        return checked_below_infinity(arcs), best.flatten(1).sum(1)
 
     def _inside(self) -> Tensor:
         """Bool (B, N): the words of each sentence."""

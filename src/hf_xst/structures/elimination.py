@@ -40,7 +40,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe, zero_if_infinite
+from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe
 from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
 
 Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, Tensor]]
@@ -200,20 +200,15 @@ class _TreeLogPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: FunctionCtx, arcs: Tensor, single_root: bool) -> Tensor:
-        # log Z(arcs) = log Z(arcs - shifts) + sum of shifts: scaled so that each word's best head scores 0,
-        # which keeps digits if words differ in scale.
-        shifts = zero_if_infinite(arcs.amax(1))
-        weights = arcs - shifts.unsqueeze(1)
-        log_pivots = _fast_where_safe(_log_pivots, weights, single_root)
-        ctx.save_for_backward(weights)
+        ctx.save_for_backward(arcs)
         ctx.single_root = single_root  # type: ignore[attr-defined]
-        return log_pivots + shifts.sum(1)
+        return _fast_where_safe(_log_pivots, arcs, single_root)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        (weights,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        marginals = tree_marginals(weights, ctx.single_root)  # type: ignore[attr-defined]
+        (arcs,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        marginals = tree_marginals(arcs, ctx.single_root)  # type: ignore[attr-defined]
         return marginals * gradient[:, None, None], None
 
 
@@ -222,8 +217,9 @@ def tree_log_partition(arcs: Tensor, single_root: bool) -> Tensor:
 
     Args:
         arcs: (B, N+1, N+1) log weights in the working precision, head first, index 0 the root; -inf where
-            h = d, where d = 0 and for every excluded arc. Words beyond a sentence's end are attached to
-            word 1 with log weight 0 and have no dependents.
+            h = d, where d = 0 and for every excluded arc. The best head of each word should be near 0, which
+            keeps digits. Words beyond a sentence's end are attached to word 1 with log weight 0 and have no
+            dependents.
         single_root: whether trees have exactly one root arc.
 
     Returns:
