@@ -130,9 +130,9 @@ class DependencyTreeCRF(Structure[Tree]):
         strongest = scores.amax(3).to(working_dtype(scores.device))
         strongest = strongest.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY)
         checked_below_infinity(strongest)
+        strongest -= zero_if_infinite(strongest.amax(1, keepdim=True))  # as in `_log_arcs`
         if self.projective:
-            arcs = strongest - zero_if_infinite(strongest.amax(1, keepdim=True))
-            heads = best_projective_heads(arcs, self.lengths, self.single_root)
+            heads = best_projective_heads(strongest, self.lengths, self.single_root)
         else:
             arcs = self._with_idle_padding(strongest).double().cpu().numpy()
             heads = torch.from_numpy(best_heads(arcs, self.single_root)).to(strongest.device)
