@@ -11,14 +11,7 @@ from typing import Any, Literal
 
 import datasets.config
 import yaml
-from huggingface_hub import (
-    _CACHED_NO_EXIST,
-    HfApi,
-    constants,
-    hf_hub_download,
-    metadata_load,
-    try_to_load_from_cache,
-)
+from huggingface_hub import _CACHED_NO_EXIST, HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import (  # type: ignore[attr-defined]
     GatedRepoError,
     HfHubHTTPError,
@@ -31,7 +24,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.repocard import REGEX_YAML_BLOCK
+from huggingface_hub.repocard import REGEX_YAML_BLOCK, metadata_load
 
 Kind = Literal["model", "dataset", "space"]
 # What the client raises if the Hub refuses or is unreachable; a malformed id raises a ValueError.

@@ -186,7 +186,7 @@ def test_words(parse):
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pa.table, lambda table: pd.DataFrame(table).iloc[:0]])
 def test_tables_are_rejected(parse, convert):
-    with pytest.raises(ValueError, match=r"found a table \((DataFrame|Table)\); pass one of its columns"):
+    with pytest.raises(ValueError, match=r"found a table \((DataFrame|Table)\); pass a column"):
         parse(convert({"text": ["w1 w2", "w3"], "other": ["w1", "w2"]}))
 
 

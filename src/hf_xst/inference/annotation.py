@@ -11,15 +11,13 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from huggingface_hub import snapshot_download
-from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME
+from transformers.utils import CONFIG_NAME
 
 from hf_xst.data import ConlluSentence, WordVectors
 from hf_xst.inference.confidence import Annotation, Decoding, decode_output
 from hf_xst.models.cached_embeddings import shared_encoders
 from hf_xst.models.modeling import Row, StructuredModel
-from hf_xst.models.pretrained_words import TOKENIZER_FILES
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
-from hf_xst.models.words import WORDS_FILE
 from hf_xst.remote import download_if_exists, split_revision
 from hf_xst.sources.loading import ready_model
 from hf_xst.sources.word_checks import check_tags
@@ -30,10 +28,6 @@ BLOCK = 2048
 """Sentences that are read ahead and sorted by length; at most as many results wait in memory."""
 TAGGER_FOLDER = "tagger"
 """Folder of the tagger that is saved with a model."""
-_TAGGER_FILES = [
-    f"{TAGGER_FOLDER}/{name}"
-    for name in (CONFIG_NAME, "model*.safetensors", SAFE_WEIGHTS_INDEX_NAME, WORDS_FILE, *TOKENIZER_FILES)
-]
 NO_TAGGER = "none"
 """Value of `--tagger` for the tags of the input."""
 
@@ -265,5 +259,6 @@ def find_tagger(path: str, revision: str | None = None) -> str | None:
         ) from error
     if config is None:
         return None
-    snapshot = snapshot_download(path, revision=revision, allow_patterns=_TAGGER_FILES)
+    patterns = [f"{TAGGER_FOLDER}/*{suffix}" for suffix in (".json", ".safetensors")]
+    snapshot = snapshot_download(path, revision=revision, allow_patterns=patterns)
     return str(Path(snapshot) / TAGGER_FOLDER)

@@ -41,10 +41,7 @@ def as_list(inputs: Any) -> Any:
         ValueError: if the input is a table of these libraries, which iterates over its columns.
     """
     if all(hasattr(inputs, name) for name in ("columns", "shape")):
-        raise ValueError(
-            f"found a table ({type(inputs).__name__}); pass one of its columns as a list, such as "
-            "list(table['text'])"
-        )
+        raise ValueError(f"found a table ({type(inputs).__name__}); pass a column: list(table['text'])")
     names = () if isinstance(inputs, datasets.Dataset) else ("tolist", "to_list")
     return next((getattr(inputs, name)() for name in names if hasattr(inputs, name)), inputs)
 

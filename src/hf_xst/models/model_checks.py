@@ -193,8 +193,7 @@ def check_encoder(config: PreTrainedConfig, name: str) -> None:
     """Raise ValueError if a model has a decoder."""
     if config.is_encoder_decoder or type(config).is_encoder_decoder:
         raise ValueError(
-            f"{name} is an encoder-decoder model ({config.model_type}); expected an encoder, such as "
-            "FacebookAI/xlm-roberta-base"
+            f"{name} is an encoder-decoder model ({config.model_type}); expected an encoder, such as XLM-R"
         )
 
 

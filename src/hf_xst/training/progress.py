@@ -15,8 +15,14 @@ TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import
 NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
 
 
-class StopWhenDiverged(TrainerCallback):
-    """Stop training when the loss becomes NaN."""
+class CheckedLog(TrainerCallback):
+    """Stop training when the loss becomes NaN, and log means that do not depend on interruptions."""
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Log before each checkpoint, from which a resumed run begins its next mean."""
+        control.should_log |= control.should_save
+
+    on_epoch_end = on_step_end
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Raise ValueError if a loss is NaN."""
@@ -27,16 +33,6 @@ class StopWhenDiverged(TrainerCallback):
                     f"the loss is NaN at update {state.global_step}: training has diverged; a smaller "
                     "--learning-rate may help"
                 )
-
-
-class LogBeforeSaving(TrainerCallback):
-    """Log at each checkpoint, so that the means of the log do not depend on where a run was interrupted."""
-
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Log if a checkpoint follows."""
-        control.should_log |= control.should_save
-
-    on_epoch_end = on_step_end
 
 
 def _format(state: TrainerState, logs: Mapping[str, Any] | None) -> str | None:

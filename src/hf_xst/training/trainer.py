@@ -27,13 +27,7 @@ from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
 from hf_xst.models.running import Collator
 from hf_xst.numerics import denormals_flushed
 from hf_xst.training.batches import BucketSampler, PaddedDataset, sentence_lengths
-from hf_xst.training.progress import (
-    TRAINER_STATE,
-    LogBeforeSaving,
-    LogLines,
-    ProgressWithLines,
-    StopWhenDiverged,
-)
+from hf_xst.training.progress import TRAINER_STATE, CheckedLog, LogLines, ProgressWithLines
 
 _NOT_FOR_FORWARD = ("units", "chart", "fallback", "soft", "soft_log_probs", "sent_ids")
 GOLD = "gold_"
@@ -85,8 +79,7 @@ class StructuredTrainer(Trainer):
         for theirs, ours in ((PrinterCallback, LogLines), (ProgressCallback, ProgressWithLines)):
             if self.pop_callback(theirs) is not None:
                 self.add_callback(ours)
-        self.add_callback(StopWhenDiverged)
-        self.add_callback(LogBeforeSaving)
+        self.add_callback(CheckedLog)
         if self.args.n_gpu > 1:
             raise ValueError(
                 f"{self.args.n_gpu} GPUs are visible to one process; start one process per GPU with "
