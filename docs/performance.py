@@ -42,7 +42,7 @@ PARTS = {
     "corpus": (
         "Corpus",
         "`hf-xst build-charts` with four small parsers of the invented languages, from text to "
-        "charts on disk. Columns are sentences.",
+        "charts on disk. Columns are sentences; the first run includes imports and compilation.",
     ),
     "steps": (
         "Training and prediction",
