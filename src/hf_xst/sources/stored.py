@@ -131,7 +131,8 @@ def _load(path: Path) -> pa.RecordBatch:
     """Map a file into memory, after a check of its content."""
     if path.stem != sha256_of(path)[:32]:
         raise ValueError(f"{path} is damaged; remove it, and the sources will run again")
-    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+    with pa.memory_map(str(path)) as file:  # the mapping outlives the open file
+        return pa.ipc.open_file(file).get_batch(0)
 
 
 def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
