@@ -134,7 +134,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             sent_id=row["sent_id"],
             columns={name: row[name] for name in ("upos", "head", "deprel")},
         )
-        for row in gold((*LENGTHS, 60))
+        for row in gold((*LENGTHS, 61))
     ]
     write_conllu(rows, folder / "gold.conllu")
     for kind in ("parser", "tagger"):
