@@ -43,7 +43,8 @@ class FreeChoices(Structure[Tensor]):
     # The sum over all structures, and the best one. Marginals, counts, samples, entropy, k best, votes and
     # what is left inside a chart follow from these two. Sums are masked: scores in padding may be anything.
     def _log_partition(self) -> Tensor:
-        return wide_logsumexp(self.scores, self._inside).masked_fill(~self._inside, 0).sum(1)
+        logs, best = wide_logsumexp(self.scores, self._inside, 1)
+        return (logs + best).masked_fill(~self._inside, 0).sum(1)
 
     def best(self) -> Tensor:
         scores = self.scores.detach().masked_fill(~self.valid_parts, -torch.inf)
