@@ -218,9 +218,13 @@ def difference_table(scores: pd.DataFrame, task: str) -> str:
         low, high = (grid(scores, f"over:{base}:{end}") for end in ("low", "high"))
         if method in low:
             points = (table[method] - table[base]).dropna()
-            counts = [(points > 0).sum(), (low[method] > 0).sum(), (high[method] < 0).sum()]
+            counts = [
+                f"{(points > 0).sum()} of {len(points)}",
+                (low[method] > 0).sum(),
+                (high[method] < 0).sum(),
+            ]
             rows[f"{method} over {base}"] = [points.mean(), *map(str, counts), f"{sign_test(points):.2g}"]
-    columns = ["mean difference", f"above, of {len(table)}", "interval above 0", "interval below 0", "p"]
+    columns = ["mean difference", "above", "interval above 0", "interval below 0", "p"]
     note = "Intervals: 95 %, paired bootstrap over the test sentences of a target; p: sign test over targets."
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     return render("Differences", note, frame, {columns[0]: "+.2f"}, "methods")
