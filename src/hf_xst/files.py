@@ -24,7 +24,7 @@ _FULL_MESSAGE = re.compile("No space left|quota exceeded|PytorchStreamWriter fai
 # Options of commands that name inputs: files, and folders of models or charts.
 FILE_OPTIONS = frozenset(
     "input text treebank dev_treebank vectors gold predictions weights tagger_weights parser_weights "
-    "label_map".split()
+    "label_map exclude".split()
 )
 FOLDER_OPTIONS = frozenset("model init_from like charts sources parsers taggers tagger encoder".split())
 _DESCRIPTIONS = (".md", ".svg", ".png")

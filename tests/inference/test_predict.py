@@ -374,7 +374,7 @@ def test_ctrl_c_in_a_separate_process(model, tmp_path):
     while not partial_path(out).exists() or not partial_path(out).stat().st_size:
         assert process.poll() is None
         time.sleep(0.005)
-    while process.poll() is None:  # again, as a user would: Python loses a signal within a finalizer
+    while process.poll() is None:  # again, as a user would, should one be lost
         process.send_signal(signal.SIGINT)
         time.sleep(5)
     _, stderr = process.communicate(timeout=120)

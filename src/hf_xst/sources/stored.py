@@ -132,7 +132,12 @@ def _load(path: Path) -> pa.RecordBatch:
     if path.stem != sha256_of(path)[:32]:
         raise ValueError(f"{path} is damaged; remove it, and the sources will run again")
     with pa.memory_map(str(path)) as file:  # the mapping outlives the open file
-        return pa.ipc.open_file(file).get_batch(0)
+        batch = pa.ipc.open_file(file).get_batch(0)
+    if batch.schema != _SCHEMA:
+        raise ValueError(
+            f"{path} is not a file of stored marginals; remove it, and the sources will run again"
+        )
+    return batch
 
 
 def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
