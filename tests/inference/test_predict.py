@@ -266,12 +266,24 @@ def test_long_sentences_are_marked_and_reported(model, odd, tmp_path, capsys):
 # -- interrupted runs ----------------------------------------------------------------------------------
 
 
-def interrupt_at(monkeypatch, sentences: int) -> None:
+class InterruptedDeletion:
+    """An object during whose deletion Ctrl-C is pressed."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def interrupt_at(monkeypatch, sentences: int, in_deletion: bool = False) -> None:
     """Press Ctrl-C in the block that starts after the given number of sentences."""
     plain, done = annotation.Annotator.annotate, []
 
     def annotate(self, rows, advance=lambda steps: None):
         if sum(done) >= sentences:
+            if in_deletion:
+                InterruptedDeletion()
+                for _ in range(100):
+                    time.sleep(0.1)  # until the signal comes again
+                raise AssertionError("Ctrl-C was lost")
             raise KeyboardInterrupt
         done.append(len(rows))
         return plain(self, rows, advance)
@@ -344,9 +356,12 @@ def test_late_error_keeps_finished_blocks(model, tmp_path, monkeypatch, capsys):
     assert len(list(read_conllu(out))) == 23
 
 
-def test_interrupted_stream_ends_with_a_whole_sentence(model, tmp_path, monkeypatch, capsysbinary):
+@pytest.mark.parametrize("in_deletion", [False, True])
+def test_interrupted_stream_ends_with_a_whole_sentence(
+    model, tmp_path, monkeypatch, capsysbinary, in_deletion
+):
     monkeypatch.setattr(annotation, "BLOCK", 5)
-    interrupt_at(monkeypatch, 10)
+    interrupt_at(monkeypatch, 10, in_deletion)
     assert run("predict", "--model", model, "--input", many(tmp_path / "in.conllu")) == 130
     out = capsysbinary.readouterr().out
     assert len(list(read_conllu(io.BytesIO(out)))) == 10
@@ -374,9 +389,7 @@ def test_ctrl_c_in_a_separate_process(model, tmp_path):
     while not partial_path(out).exists() or not partial_path(out).stat().st_size:
         assert process.poll() is None
         time.sleep(0.005)
-    while process.poll() is None:  # again, as a user would, should one be lost
-        process.send_signal(signal.SIGINT)
-        time.sleep(5)
+    process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "--resume continues after them" in stderr.replace("\n", " ")

@@ -79,10 +79,14 @@ def log_opinion_pool(
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
-    floored = with_floor(log_marginals, floor)
-    missing = floored == -torch.inf
+    if floor > 0:
+        pooled = torch.zeros_like(log_marginals[0])
+        for source, weight in zip(log_marginals, normalised, strict=True):
+            pooled = pooled + with_floor(source, floor) * weight[..., None]
+        return log_normalise(torch.where(possible, pooled, -torch.inf), -1)
+    missing = log_marginals == -torch.inf
     # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
-    terms = torch.where(missing, 0.0, floored) * normalised[..., None]
+    terms = torch.where(missing, 0.0, log_marginals) * normalised[..., None]
     supported = possible & ~(missing & (normalised > 0)[..., None]).any(0)
     alone = possible.any(-1) & ~supported.any(-1)
     pooled = terms.sum(0)
@@ -95,7 +99,7 @@ def log_opinion_pool(
 
 def with_floor(log_probs: Tensor, floor: float) -> Tensor:
     """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised."""
-    return safe_log(log_probs.exp() + floor) if floor > 0 else log_probs
+    return (log_probs.exp() + floor).log() if floor > 0 else log_probs
 
 
 def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:
@@ -131,7 +135,7 @@ def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] 
 
 def group_log_marginals(source: Structure) -> Tensor:
     """Return a distribution's log-marginals by group, (B, G, C); -inf where the probability is zero."""
-    return safe_log(source.group_view(source.marginals()))
+    return source.group_view(source.marginals()).log()
 
 
 def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:

@@ -27,7 +27,8 @@ escape_d(h) the probability that the walk from h reaches the root without visiti
     escape_d(k) = share_k(root) + sum_h share_k(h) * escape_d(h)                  d, h left after k
 
 The second line requires that d is not eliminated before k, so the words are split in halves and each half is
-eliminated once, recursively, for the other half: O(n^3) in all. An arc that is in no tree gets exactly 0.
+eliminated once, recursively, for the other half: O(n^3) in all. An arc that is in no tree gets exactly 0. In
+the end every word has been the last one once, and its pivots give Z again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe
 from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
 
-Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, Tensor]]
+Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, ...]]
+"""From log weights, `rooted` and arithmetic to results and, last, bool (B,) whether they are accurate."""
 
 
 class _Step(NamedTuple):
@@ -109,6 +111,7 @@ class _Escapes(NamedTuple):
 
     chances: Tensor  # (B, m, m): entry [d, h] is escape_d(h)
     rooted: Tensor  # bool (B, m): whether the sentence was rooted when only d was left
+    log_pivots: Tensor  # (B,) log of the product of all pivots, with word 1 as the last
     safe: Tensor  # bool (B,): no product underflowed
 
 
@@ -117,17 +120,17 @@ def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
     m = weights.shape[1] - 1
     if m == 1:  # the walk from d to d: escape_d(d) = 0
         nowhere = torch.full_like(weights[:, 1:, 1:], numbers.zero)
-        return _Escapes(nowhere, rooted.unsqueeze(1), torch.ones_like(rooted))
+        return _Escapes(nowhere, rooted.unsqueeze(1), numbers.log(weights[:, 0, 1]), torch.ones_like(rooted))
     if m % 2:  # the halves must be of equal size
-        chances, rooted_at_last, safe = _escapes(_with_idle_word(weights, numbers), rooted, numbers)
-        return _Escapes(chances[:, :m, :m], rooted_at_last[:, :m], safe)
+        even = _escapes(_with_idle_word(weights, numbers), rooted, numbers)
+        return even._replace(chances=even.chances[:, :m, :m], rooted=even.rooted[:, :m])
     # As twice as many sentences, words in order and reversed: the first keep the first half of the words, the
     # second the second half: (2B, m+1, m+1), then (2B, m/2+1, m/2+1)
     backwards = -torch.arange(m + 1, device=weights.device) % (m + 1)  # 0, m, m-1, .., 1
     both = torch.cat([weights, weights[:, backwards[:, None], backwards]])
     left = _eliminate(both, rooted.repeat(2), m // 2, numbers)
     # escape_d(h) for d and h among the words left: (2B, m/2, m/2)
-    chances, rooted_at_last, safe = _escapes(left.weights, left.rooted, numbers)
+    chances, rooted_at_last, log_pivots, safe = _escapes(left.weights, left.rooted, numbers)
     safe, limit, least = safe & left.safe, smallest_safe(weights.dtype), numbers.least(chances)
     # The eliminated words k in the order of their indices, m/2+1 .. m, each from the words before it.
     for shares, rooted_here in reversed(left.steps):
@@ -147,18 +150,19 @@ def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
     return _Escapes(
         torch.cat([first, second.flip(1, 2)], 1),
         torch.cat([first_rooted, second_rooted.flip(1)], 1),
+        (left.log_pivots + log_pivots).chunk(2)[0],
         torch.stack(safe.chunk(2)).all(0),
     )
 
 
-def _log_pivots(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
-    """Return (B,) the log of the product of all pivots, and bool (B,) whether it is accurate."""
+def _log_pivots(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, ...]:
+    """Compute (B,) the log of the product of all pivots."""
     eliminated = _eliminate(numbers.from_logs(logs), rooted, 0, numbers)
     return eliminated.log_pivots, eliminated.safe
 
 
-def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, Tensor]:
-    """Return (B, N+1, N+1) arc probabilities, 0 where d = 0, and bool (B,) whether they are accurate."""
+def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, ...]:
+    """Compute (B, N+1, N+1) arc probabilities, 0 where d = 0, and (B,) the log of the pivots' product."""
     weights = numbers.from_logs(logs)
     escapes = _escapes(weights, rooted, numbers)
     # A root arc to d is of higher order, so 0, if the sentence was rooted before only d was left: (B, 1, N)
@@ -170,45 +174,49 @@ def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tenso
     # p(h -> d), normalised over h: (B, N+1, N)
     shares = numbers.divide(joint, numbers.sum(joint, 1).unsqueeze(1))
     kept = numbers.least(weights) * numbers.least(chances) >= smallest_safe(logs.dtype)
-    return torch.nn.functional.pad(numbers.plain(shares), (1, 0)), escapes.safe & kept
+    marginals = torch.nn.functional.pad(numbers.plain(shares), (1, 0))
+    return marginals, escapes.log_pivots, escapes.safe & kept
 
 
-def _fast_where_safe(compute: Compute, logs: Tensor, single_root: bool) -> Tensor:
+def _fast_where_safe(compute: Compute, logs: Tensor, single_root: bool) -> list[Tensor]:
     """Compute on plain numbers, and again on logarithms for sentences whose numbers got too small."""
     rooted = torch.full(logs.shape[:1], not single_root, device=logs.device)
-    result, safe = compute(logs, rooted, PLAIN_NUMBERS)
+    *results, safe = compute(logs, rooted, PLAIN_NUMBERS)
     too_small = (logs > NEGATIVE_INFINITY) & (logs < math.log(smallest_safe(logs.dtype)))
     again = ~safe | too_small.flatten(1).any(1)
     if bool(again.any()):
-        result[again] = compute(logs[again], rooted[again], LOGARITHMS)[0]
-    return result
+        for result, accurate in zip(results, compute(logs[again], rooted[again], LOGARITHMS), strict=False):
+            result[again] = accurate
+    return results
 
 
-def tree_marginals(arcs: Tensor, single_root: bool) -> Tensor:
-    """Return the probability of every arc; arguments as for `tree_log_partition`.
+def tree_marginals(arcs: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    """Return the probability of every arc and the log partition; arguments as for `tree_log_partition`.
 
-    Entries of a sentence without any tree are meaningless.
+    Probabilities of a sentence without any tree are meaningless.
 
     Returns:
-        (B, N+1, N+1), 0 where d = 0.
+        (B, N+1, N+1), 0 where d = 0, and (B,), -inf if there is no tree.
     """
-    return _fast_where_safe(_marginals, arcs, single_root)
+    marginals, log_partition = _fast_where_safe(_marginals, arcs, single_root)
+    return marginals, log_partition
 
 
 class _TreeLogPartition(torch.autograd.Function):
-    """Elimination forward, marginals backward."""
+    """The log partition, and its gradient, the marginals, from one elimination."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, arcs: Tensor, single_root: bool) -> Tensor:
-        ctx.save_for_backward(arcs)
-        ctx.single_root = single_root  # type: ignore[attr-defined]
-        return _fast_where_safe(_log_pivots, arcs, single_root)
+        if not ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
+            return _fast_where_safe(_log_pivots, arcs, single_root)[0]
+        marginals, log_partition = tree_marginals(arcs, single_root)
+        ctx.save_for_backward(marginals)
+        return log_partition
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        (arcs,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        marginals = tree_marginals(arcs, ctx.single_root)  # type: ignore[attr-defined]
+        (marginals,) = ctx.saved_tensors  # type: ignore[attr-defined]
         return marginals * gradient[:, None, None], None
 
 
