@@ -39,16 +39,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def check_format(content: Mapping[str, Any], newest: int, where: str) -> int:
-    """Return the format version of a record; raise ValueError if it is missing or too new to be read."""
+def check_format(content: Mapping[str, Any], expected: int, where: str) -> None:
+    """Raise ValueError unless a record has the expected format version."""
     version = content.get("format_version")
     if type(version) is not int or version < 1:
         raise ValueError(f"{where}: missing field format_version")
-    if version > newest:
-        raise ValueError(
-            f"{where} has format {version}; this package reads formats up to {newest}; update it"
-        )
-    return version
+    if version != expected:
+        remedy = "update it" if version > expected else "repeat the command that made it"
+        raise ValueError(f"{where} has format {version}; this package reads format {expected}; {remedy}")
 
 
 def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:

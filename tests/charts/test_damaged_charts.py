@@ -112,22 +112,23 @@ def test_columns_of_another_type_are_rejected(charts: Dataset, name: str) -> Non
         ({"names": ["det", "det"]}, "each once"),
         ({"names": [1]}, "expected str"),
         ({"sources": []}, "sources is"),
-        ({"start": None}, "expected str"),
-        ({"weights": {"en": "1"}}, "expected float"),
-        ({"sigma": math.nan}, "sigma is nan"),
-        ({"temperature": math.inf}, "temperature is inf"),
-        ({"floor": -1}, "floor is -1"),
-        ({"rule": "vote"}, "rule is 'vote'"),
+        ({"initial_model": None}, "expected str"),
+        ({"settings": {"weights": {"en": "1"}}}, "expected float"),
+        ({"settings": {"sigma": math.nan}}, "sigma is nan"),
+        ({"settings": {"temperature": math.inf}}, "temperature is inf"),
+        ({"settings": {"floor": -1}}, "floor is -1"),
+        ({"settings": {"rule": "vote"}}, "rule is 'vote'"),
         ({"counts": {"sentences": "3"}}, "expected int"),
         ({"format_version": True}, "format_version"),
         ({"format_version": -2}, "format_version"),
         ({"more": 1}, "unknown field more"),
     ],
 )
-def test_damaged_records_are_rejected(changes: dict[str, Any], message: str) -> None:
+def test_damaged_records_are_rejected(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     record = json.loads((FOLDER / CHARTS).read_text(encoding="utf-8"))
-    with pytest.raises(ValueError, match=f"^somewhere: .*{message}"):
-        ChartInfo.from_json(record | changes, "somewhere")
+    (tmp_path / CHARTS).write_text(json.dumps(record | changes), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"provenance.json: .*{message}"):
+        ChartInfo.load(tmp_path)
 
 
 def test_the_content_of_charts_is_checked_and_keys_the_cache(charts: Dataset, folder: Path) -> None:

@@ -882,7 +882,7 @@ def test_incomplete_charts_are_rejected(world, tmp_path):
     shutil.copytree(world.folder / "charts", folder)
     provenance = json.loads((folder / "provenance.json").read_text())
     for change, message in (
-        ({"format_version": 99}, "has format 99; this package reads formats up to 2"),
+        ({"format_version": 99}, "has format 99; this package reads format 2; update it"),
         ({"counts": {"sentences": 5000}}, "holds charts of 8 sentences, but 5000 were made"),
     ):
         (folder / "provenance.json").write_text(json.dumps(provenance | change))

@@ -16,7 +16,17 @@ from hf_xst.data.words import FIRST_WORD, PADDING, UNKNOWN, lookup_forms
 def test_indices():
     table = WordTable(["a", "B", "b", "00", "x0"])
     assert (PADDING, UNKNOWN, FIRST_WORD) == (0, 1, 2)
-    assert table.lookup_many(["a", "A", "B", "b", "42", "X7", "x9", "c", ""]) == [2, 2, 3, 4, 5, 6, 6, 1, 1]
+    assert list(map(table.lookup, ["a", "A", "B", "b", "42", "X7", "x9", "c", ""])) == [
+        2,
+        2,
+        3,
+        4,
+        5,
+        6,
+        6,
+        1,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,15 +72,15 @@ def test_save_and_load(tmp_path_factory, words):
     WordTable(words).save(path)
     loaded = WordTable.load(path)
     assert list(loaded.words) == words
-    assert loaded.lookup_many(words) == list(range(FIRST_WORD, FIRST_WORD + len(words)))
+    assert list(map(loaded.lookup, words)) == list(range(FIRST_WORD, FIRST_WORD + len(words)))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("no", "not JSON in UTF-8"),
-        ("[]", "found format version None"),
-        (json.dumps({"format_version": 9}), "found format version 9, expected 1"),
+        ("no", "not valid JSON"),
+        ("[]", "expected a JSON object, found list"),
+        (json.dumps({"format_version": 9}), "has format 9; this package reads format 1"),
         (json.dumps({"format_version": 1, "words": "ab"}), "words is not a list of strings"),
         (json.dumps({"format_version": 1, "words": [1]}), "words is not a list of strings"),
     ],

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 from torch.testing import assert_close
@@ -15,6 +16,7 @@ from helpers.small_models import KINDS, gold, model_of, unlabelled
 from hf_xst.charts import ChartSettings
 from hf_xst.charts.chart import SourceDistributions
 from hf_xst.data import ConlluSentence, write_conllu
+from hf_xst.sources import stored
 from hf_xst.sources.building import ChartMaker
 from hf_xst.sources.pool import PooledSource, SourcePool
 from hf_xst.sources.stored import MarginalsStore
@@ -102,6 +104,15 @@ def test_damaged_files_are_rejected(place, tmp_path):
     content[place] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"\.arrow is damaged; remove it, and the sources will run again"):
+        pool_of("tagger", tmp_path)
+
+
+def test_stored_marginals_of_another_schema_are_rejected(tmp_path):
+    fill("tagger", tmp_path)
+    (path,) = tmp_path.rglob("*.arrow")
+    other = pa.RecordBatch.from_pydict({"key": [b"0" * 32], "log_probs": [[0.5]]})
+    stored._write(path.parent, [other])  # named by its content, so not damaged
+    with pytest.raises(ValueError, match=r"\.arrow is not a file of stored marginals; remove it"):
         pool_of("tagger", tmp_path)
 
 

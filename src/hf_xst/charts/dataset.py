@@ -26,7 +26,7 @@ from hf_xst.records import check_format, from_mapping, read_json, save_record
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 2
-"""Of the record; version 1 had flat settings and other names."""
+"""Of the record."""
 ROW_VERSION = 1
 _ROUNDING = 0.01  # log-probabilities are stored in half precision
 _MISSING = -(2**40)
@@ -286,28 +286,11 @@ class ChartInfo:
         """Read the record of a folder of charts.
 
         Raises:
-            ValueError: the record is broken, or its format is newer than this package.
+            ValueError: the record is broken, or has another format than this package.
         """
-        path = folder / CHARTS
-        return cls.from_json(read_json(path), str(path))
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any], where: str) -> ChartInfo:
-        """Read a record of any format version; see `load`."""
-        version = check_format(content, FORMAT_VERSION, where)
-        return from_mapping(cls, _upgraded(content) if version == 1 else content, where)
-
-
-def _upgraded(content: dict[str, Any]) -> dict[str, Any]:
-    """Bring a record of version 1 to the present format."""
-    settings = {key: content[key] for key in ChartSettings.__dataclass_fields__ if key in content}
-    renamed = {"start": "initial_model", "start_from_mean": "from_average", "recipe": "preset"}
-    kept = {renamed.get(key, key): value for key, value in content.items() if key not in settings}
-    if kept.get("preset") == "published":
-        kept["preset"] = "paper"
-    if kept.get("labels") == "start":
-        kept["labels"] = "initial"
-    return {**kept, "settings": settings, "format_version": FORMAT_VERSION}
+        content, where = read_json(folder / CHARTS), str(folder / CHARTS)
+        check_format(content, FORMAT_VERSION, where)
+        return from_mapping(cls, content, where)
 
 
 def shards_in(folder: Path) -> list[Path]:
@@ -323,8 +306,7 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartI
         revision: the revision, if it is not part of the id.
 
     Raises:
-        ValueError: charts are missing, a row or the record is broken, or the record is newer than this
-            package.
+        ValueError: charts are missing, or a row or the record is broken or of another format.
     """
     folder = Path(path) if Path(path).is_dir() else _fetched(path, revision)
     files = [str(file) for file in shards_in(folder)]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hf_xst.files import write_text
+from hf_xst.records import check_format, read_json
 
 PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 _FORMAT_VERSION = 1
@@ -56,10 +57,6 @@ class WordTable:
                 return self._index[form]
         return UNKNOWN
 
-    def lookup_many(self, words: Iterable[str]) -> list[int]:
-        """Return the index of each word."""
-        return [self.lookup(word) for word in words]
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table as JSON, atomically."""
         content = {"format_version": _FORMAT_VERSION, "specials": [], "words": self.words}
@@ -68,13 +65,8 @@ class WordTable:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> WordTable:
         """Read a table; raise ValueError if the file is not a table of this format version."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path}: not JSON in UTF-8 ({error}), expected a word table") from None
-        version = content.get("format_version") if isinstance(content, dict) else None
-        if version != _FORMAT_VERSION:
-            raise ValueError(f"{path}: found format version {version!r}, expected {_FORMAT_VERSION}")
+        content = read_json(Path(path))
+        check_format(content, _FORMAT_VERSION, str(path))
         words = content.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"{path}: words is not a list of strings")

@@ -89,7 +89,9 @@ class VectorTable(nn.Module):
         Returns:
             `word_ids` (B, N): 0 padding, 1 unknown, else 2 + row of the table.
         """
-        rows = [torch.tensor(self.table.lookup_many(words), dtype=torch.long) for words in sentences]
+        rows = [
+            torch.tensor([self.table.lookup(word) for word in words], dtype=torch.long) for words in sentences
+        ]
         return {"word_ids": nn.utils.rnn.pad_sequence(rows, batch_first=True)}
 
     def forward(self, lengths: Tensor, word_ids: Tensor) -> Tensor:
