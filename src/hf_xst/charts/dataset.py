@@ -162,7 +162,8 @@ def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
     Returns:
         bool (K,); at least one of each group.
     """
-    groups = torch.unique_consecutive(triples[:, :2], dim=0, return_inverse=True)[1]
+    is_next = (triples[1:, :2] != triples[:-1, :2]).any(1)
+    groups = torch.nn.functional.pad(is_next, (1, 0)).cumsum(0)
     order = torch.argsort(log_probs, descending=True, stable=True)
     order = order[torch.argsort(groups[order], stable=True)]
     probs = log_probs[order].double().exp()

@@ -12,7 +12,6 @@ two words.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -20,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import datasets.config
+import pyarrow as pa
 from datasets import ClassLabel, Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
+from pyarrow import compute
 
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluSentence, line_body
 from hf_xst.files import atomic_path, sha256_of
@@ -190,12 +191,32 @@ def cached_rows(
     return Dataset.from_file(str(cached))
 
 
-def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the SHA-256 of the content of all rows."""
+def content_hash(rows: Dataset) -> str:
+    """Return the SHA-256 of the content of all rows, before any transform set on the data set."""
     digest = hashlib.sha256()
-    for row in rows:
-        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+    for table in rows.with_format("arrow").iter(_BATCH_SIZE):
+        for name in sorted(table.column_names):
+            digest.update(name.encode())
+            for part in _content(table[name].combine_chunks()):
+                digest.update(part)
     return digest.hexdigest()
+
+
+def _content(array: pa.Array) -> Iterator[bytes]:
+    """Yield which entries of an array are null, the lengths of lists and strings, and the values."""
+    yield array.is_valid().to_numpy(zero_copy_only=False).tobytes()
+    array = array.drop_null()
+    if pa.types.is_struct(array.type):
+        for field in array.flatten():
+            yield from _content(field)
+    elif pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        yield array.value_lengths().to_numpy().tobytes()
+        yield from _content(array.flatten())
+    elif pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        yield compute.binary_length(array).to_numpy().tobytes()
+        yield "".join(array.to_pylist()).encode()
+    else:
+        yield array.to_numpy(zero_copy_only=False).tobytes()
 
 
 def _null(value: str) -> str | None:
