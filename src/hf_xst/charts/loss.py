@@ -12,12 +12,13 @@ from torch import Tensor
 from hf_xst.structures.base import Structure
 
 
-def chart_loss(distribution: Structure, chart: Tensor) -> Tensor:
+def chart_loss(distribution: Structure, chart: Tensor, total: Tensor | None = None) -> Tensor:
     """Return log Z - log Z(chart) for each sentence.
 
     Args:
         distribution: the model's distribution over the structures of B sentences.
         chart: bool (B, G, C), the allowed candidates.
+        total: the distribution's `total()`, if it is known.
 
     Returns:
         (B,) in nats, at least 0; infinite where the chart holds no structure.
@@ -29,10 +30,10 @@ def chart_loss(distribution: Structure, chart: Tensor) -> Tensor:
     if tuple(chart.shape) != expected:
         raise ValueError(f"the chart has shape {tuple(chart.shape)}; expected (B, G, C) = {expected}")
     # The difference is taken before rounding; sharp scores make both terms huge.
-    return -distribution.log_mass(distribution.part_view(chart.bool()))
+    return -distribution.log_mass(distribution.part_view(chart.bool()), total)
 
 
-def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
+def soft_loss(distribution: Structure, log_probs: Tensor, total: Tensor | None = None) -> Tensor:
     """Return the cross-entropy of the distribution against a pool, for each sentence.
 
     The pool is the distribution over structures in which a structure's probability is in proportion to the
@@ -43,6 +44,7 @@ def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
     Args:
         distribution: the model's distribution over the structures of B sentences.
         log_probs: (B, G, C), pooled log-probabilities; -inf where a candidate has none.
+        total: the distribution's `total()`, if it is known.
 
     Returns:
         (B,) in nats, at least the pool's entropy; infinite where the pool has no structure. Candidates that
@@ -59,6 +61,6 @@ def soft_loss(distribution: Structure, log_probs: Tensor) -> Tensor:
     possible = distribution.valid & (distribution.group_view(distribution.scores.detach()) > -torch.inf)
     scores = torch.where(possible, log_probs.detach(), -torch.inf).to(distribution.scores.dtype)
     pool = distribution.with_scores(distribution.part_view(scores))
-    empty = pool.log_partition() == -torch.inf
-    losses = distribution.cross_entropy(pool.group_view(pool.marginals()))
-    return torch.where(empty, torch.inf, losses)
+    marginals, pool_total = pool.marginals_and_total()
+    losses = distribution.cross_entropy(pool.group_view(marginals), total)
+    return torch.where(pool_total == -torch.inf, torch.inf, losses)

@@ -139,7 +139,14 @@ class Structure(ABC, Generic[Best]):
 
     def log_partition(self) -> Tensor:
         """Return (B,) log Z, -inf where no structure is possible; once differentiable."""
-        return self._wide_log_partition().to(self.scores.dtype)
+        return self.total().to(self.scores.dtype)
+
+    def total(self) -> Tensor:
+        """Return (B,) log Z as `log_partition`, but in the working precision."""
+        if torch.is_grad_enabled() and self.scores.requires_grad:
+            return _LogPartition.apply(self.scores, self)  # type: ignore[no-any-return, no-untyped-call]
+        with on_one_thread():
+            return _checked(self._log_partition())
 
     def marginals(self) -> Tensor:
         """Return the probability of every part, shape of the scores; exactly 0 if impossible or padding.
@@ -149,7 +156,7 @@ class Structure(ABC, Generic[Best]):
         return self.marginals_and_total()[0]
 
     def marginals_and_total(self) -> tuple[Tensor, Tensor]:
-        """Return the marginals and (B,) log Z in the working precision, from one forward pass, detached."""
+        """Return the marginals and the total, from one forward pass, detached."""
         # p(part) = d log Z / d score(part): shape of the scores
         with on_one_thread(), torch.inference_mode(False), torch.enable_grad():
             leaf = self.scores.clone().detach().requires_grad_()
@@ -163,11 +170,11 @@ class Structure(ABC, Generic[Best]):
         It is -inf, with gradient 0, if `gold` is not in this space (see `contains`) or contains an impossible
         candidate, or if the space is empty.
         """
-        score, log_partition = self.score_of(self.candidates(gold)), self._wide_log_partition()
+        score, log_partition = self.score_of(self.candidates(gold)), self.total()
         possible = self.contains(gold) & (score > NEGATIVE_INFINITY) & (log_partition > NEGATIVE_INFINITY)
         return _log_ratio(score, log_partition, possible).to(self.scores.dtype)
 
-    def log_mass(self, keep: Tensor) -> Tensor:
+    def log_mass(self, keep: Tensor, total: Tensor | None = None) -> Tensor:
         """Return (B,) the log-probability that all parts of the structure are in `keep`, at most 0.
 
         This is log Z(keep) - log Z, subtracted before rounding to the dtype of the scores, so it stays
@@ -175,8 +182,9 @@ class Structure(ABC, Generic[Best]):
 
         Args:
             keep: bool, shape of the scores.
+            total: the result of `total`, if it is known.
         """
-        kept, log_partition = self.restricted_to(keep)._wide_log_partition(), self._wide_log_partition()
+        kept, log_partition = self.restricted_to(keep).total(), self.total() if total is None else total
         return _log_ratio(kept, log_partition, kept > NEGATIVE_INFINITY).to(self.scores.dtype)
 
     def restricted_to(self, keep: Tensor) -> Self:
@@ -195,14 +203,13 @@ class Structure(ABC, Generic[Best]):
         """Return (B,) the entropy in nats; 0 for an empty space. No gradient flows through it."""
         with torch.no_grad():
             wide = self._wide()
-            marginals = wide.marginals()
+            marginals, log_partition = wide.marginals_and_total()
             # H = -E[log p] = log Z - E[score], E[score] = sum over parts of marginal * score: (B,)
             expected = (marginals * wide.scores).masked_fill(marginals == 0, 0).flatten(1).sum(1)
-            log_partition = wide._wide_log_partition()
             entropy = (log_partition - expected).clamp(min=0)
             return entropy.masked_fill(log_partition == NEGATIVE_INFINITY, 0).to(self.scores.dtype)
 
-    def cross_entropy(self, marginals: Tensor) -> Tensor:
+    def cross_entropy(self, marginals: Tensor, total: Tensor | None = None) -> Tensor:
         """Return (B,) the cross-entropy of this distribution under given marginals, in nats.
 
         This is log Z - sum of marginal * score, which is the same for all distributions with these marginals.
@@ -211,11 +218,12 @@ class Structure(ABC, Generic[Best]):
 
         Args:
             marginals: (B, G, C), summing to one in each group.
+            total: the result of `total`, if it is known.
         """
         scores = self.group_view(self.scores)
         wide = scores.to(working_dtype(scores.device)).masked_fill(marginals == 0, 0)
         expected = (wide * marginals).flatten(1).sum(1)
-        return (self._wide_log_partition() - expected).to(self.scores.dtype)
+        return ((self.total() if total is None else total) - expected).to(self.scores.dtype)
 
     def best_candidates(self) -> Tensor:
         """Return (B, G) the candidates of the best structures, -1 in padding and empty spaces."""
@@ -272,13 +280,6 @@ class Structure(ABC, Generic[Best]):
             wins = self.contains(ballot) & (poll.score_of(chosen) == most)
             winner = torch.where(wins.unsqueeze(1), chosen, winner)
         return self.best_from_candidates(winner)
-
-    def _wide_log_partition(self) -> Tensor:
-        """Return (B,) log Z in the working precision, with gradient 0 where it is -inf."""
-        if torch.is_grad_enabled() and self.scores.requires_grad:
-            return _LogPartition.apply(self.scores, self)  # type: ignore[no-any-return, no-untyped-call]
-        with on_one_thread():
-            return _checked(self._log_partition())
 
     def _possible_parts(self) -> Tensor:
         """Return the valid parts with a score above -inf: bool, shape of the scores."""

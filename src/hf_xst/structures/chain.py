@@ -98,7 +98,7 @@ class LinearChainCRF(Structure[Tensor]):
             # Beyond the end of a sentence the tag of its last position is carried along.
             tag = torch.where(self.lengths > j + 1, drawn, tag)
             tags.append(tag)
-        empty = (wide._wide_log_partition() == NEGATIVE_INFINITY).unsqueeze(1)
+        empty = (wide.total() == NEGATIVE_INFINITY).unsqueeze(1)
         return torch.stack(tags[::-1], 2).masked_fill(empty | ~self._inside(), -1)
 
     def topk(self, k: int) -> Tensor:

@@ -79,13 +79,13 @@ class ChartTrainer(StructuredTrainer):
     def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
         """Return (1 - soft) * chart loss + soft * soft loss of each sentence: (B,)."""
         distribution = self.bare_model.distribution(output)
-        terms = []
+        terms, total = [], distribution.total()
         if self._soft < 1:
             chart = to_mask(inputs["chart"], distribution.valid)
-            terms.append((1 - self._soft, chart_loss(distribution, chart)))
+            terms.append((1 - self._soft, chart_loss(distribution, chart, total)))
         if self._soft > 0:
             pooled = to_log_probs(inputs["soft"], inputs["soft_log_probs"], like=distribution.valid)
-            terms.append((self._soft, soft_loss(distribution, pooled)))
+            terms.append((self._soft, soft_loss(distribution, pooled, total)))
         is_empty = torch.stack([losses.isinf() for _, losses in terms])
         if bool(is_empty.any()):
             self._count_empty(is_empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
