@@ -32,12 +32,12 @@ class PaddedDataset(TorchDataset[dict[str, Any]]):
     def __len__(self) -> int:
         return self.length
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        is_filler = index >= len(self.rows)
-        return {**self.rows[0 if is_filler else index], FILLER: is_filler}
-
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        return [self[index] for index in indices]
+        fillers = [index >= len(self.rows) for index in indices]
+        rows = self.rows.__getitems__(
+            [0 if filler else index for index, filler in zip(indices, fillers, strict=True)]
+        )
+        return [{**row, FILLER: filler} for row, filler in zip(rows, fillers, strict=True)]
 
 
 def sentence_lengths(rows: Dataset) -> list[int]:
