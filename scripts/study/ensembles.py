@@ -21,9 +21,9 @@ from truth import infer_truth
 
 from hf_xst.charts import log_opinion_pool
 from hf_xst.charts.chart import FLOOR, Rule, SourceDistributions
+from hf_xst.commands.initial_model import model_fields
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.sentences import annotate, gold_rows, leave_out, split_of
-from hf_xst.commands.training import key_values
 from hf_xst.commands.vote import combine
 from hf_xst.data import WordVectors, first_rows, prepare, read_vectors
 from hf_xst.files import write_text
@@ -56,9 +56,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Rank the sources, score them and their combinations, and write the scores."""
     vectors = read_vectors(arguments.vectors) if arguments.vectors else None
     specs = SourceSpec.parse_all([*arguments.sources, *arguments.beside])
-    models = load_sources(specs, vectors, SourceSettings(arguments.task))
+    models = load_sources(specs, vectors, SourceSettings(task=arguments.task))
     for model in models.values() if arguments.config else ():
-        for name, value in key_values(arguments.config).items():
+        for name, value in model_fields(type(model), arguments.config).items():
             setattr(model.config, name, value)
     pooled: Models = {spec.name: models[spec.name] for spec in SourceSpec.parse_all(arguments.sources)}
     rows: list[dict[str, Any]] = []

@@ -15,8 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
@@ -27,7 +26,7 @@ import huggingface_hub.utils
 import transformers.utils.logging
 import yaml
 
-from hf_xst.console import console, printable
+from hf_xst.console import console, did_you_mean, printable
 from hf_xst.remote import explain_os_error
 
 if TYPE_CHECKING:
@@ -156,8 +155,9 @@ def parse(
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: type[Any]) -> dict[str, argparse.Action]:
-    """Add a flag for each field, in one group for each class; return the actions by flag."""
-    types, fields = get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
+    """Add a flag for each field with help, in one group for each class; return the actions by flag."""
+    types = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind) if "help" in field.metadata}
     owners = {name: base for base in kind.__mro__ for name in inspect.get_annotations(base)}
     options = {}
     for base in kind.__mro__:
@@ -210,17 +210,12 @@ def _normalise(words: Sequence[str], options: Mapping[str, argparse.Action]) -> 
         if not equals and flag not in options and positive in options and options[positive].nargs == "?":
             flag, equals, value = positive, "=", "false"
         if flag not in (*options, "--help"):
-            raise ValueError(f"unknown flag {flag}{_did_you_mean(flag, options)}")
+            raise ValueError(f"unknown flag {flag}{did_you_mean(flag, options)}")
         if flag in seen and options[flag].nargs == "*":
             raise ValueError(f"{flag} was passed twice; pass it once, followed by all its values")
         seen.add(flag)
         normal.append(f"{flag}{equals}{value}")
     return normal
-
-
-def _did_you_mean(flag: str, options: Iterable[str]) -> str:
-    near = get_close_matches(flag, list(options), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
@@ -239,7 +234,7 @@ def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
     for key, node in root.value:
         flag = f"--{str(key.value).replace('_', '-')}"
         if flag not in options:
-            raise ValueError(f"{path}: unknown option {key.value}{_did_you_mean(flag, options)}")
+            raise ValueError(f"{path}: unknown option {key.value}{did_you_mean(flag, options)}")
         if flag in words:
             raise ValueError(f"{path}: duplicate option {key.value}")
         if node.tag == "tag:yaml.org,2002:null":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -22,6 +23,8 @@ from hf_xst.processes import process_count
 
 # Control characters, line and paragraph separators, overrides of text direction, and halves of pairs.
 _HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_MOST_LISTED = 30
 
 
 def printable(text: str, kept: str = "") -> str:
@@ -49,6 +52,14 @@ class FilteredConsole(Console):
 
 
 console = FilteredConsole(stderr=True)
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return a hint for an unknown name: the most similar known one, otherwise all if they are few."""
+    near = get_close_matches(name, known, n=1)
+    if not near and len(known) > _MOST_LISTED:
+        return ""
+    return f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(known)}"
 
 
 @contextmanager

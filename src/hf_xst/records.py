@@ -1,4 +1,4 @@
-"""Read and write records: data classes as JSON, checked against their types."""
+"""Declare options, and read and write records: data classes as JSON, checked against their types."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from hf_xst.files import write_text
 
 Record = TypeVar("Record")
+
+
+def option(help_text: str, default: Any = None) -> Any:
+    """Declare an option of commands: a field with its help text."""
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=lambda: list(default), metadata={"help": help_text})
+    return dataclasses.field(default=default, metadata={"help": help_text})
+
+
+def required(help_text: str) -> Any:
+    """Declare a required option."""
+    return dataclasses.field(metadata={"help": help_text})
 
 
 def to_json(record: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vectors
@@ -52,7 +54,7 @@ def test_it_reads_the_first_half_of_an_encoder(tmp_path, given, layers, context)
     model = model_from_scratch(info(model_of("parser")), charts("parser", gold()), options)
     assert model.config.encoder_config["num_hidden_layers"] == layers
     assert model.config.context_depth == context
-    options.model = ["context_layers=0"]
+    options = replace(options, model=["context_layers=0"])
     model = model_from_scratch(info(model_of("parser")), charts("parser", gold()), options)
     assert model.config.context_depth == 0
 

@@ -205,9 +205,8 @@ def test_another_command_leaves_the_runs_own_files(tmp_path):
 
 
 def test_words_of_settings_are_read_as_yaml():
-    found = key_values(
-        ["a=true", "b=3", "c=1e-4", "d=0.5", "e=word", "f=[1, x]", "g=", "h=x=y", "i=null", "j=-2E+3"]
-    )
+    words = ["a=true", "b=3", "c=1e-4", "d=0.5", "e=word", "f=[1, x]", "g=", "h=x=y", "i=null", "j=-2E+3"]
+    found = key_values(words, "abcdefghij")
     assert found == {
         "a": True,
         "b": 3,

@@ -15,7 +15,7 @@ from datasets import Dataset
 
 from hf_xst.charts.dataset import load_charts
 from hf_xst.commands.initial_model import check_digests
-from hf_xst.commands.options import AdaptArguments, BuildChartsArguments, OtherSourceArguments
+from hf_xst.commands.options import AdaptArguments, BuildChartsArguments
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
     annotate,
@@ -43,7 +43,7 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import predict_rows
 from hf_xst.models.words import VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
-from hf_xst.sources.loading import Task, ready_model
+from hf_xst.sources.loading import SourceSettings, Task, ready_model
 from hf_xst.sources.pool import SourcePool
 from hf_xst.training.trainer import joint_accuracy
 
@@ -253,8 +253,8 @@ def _next_steps(options: AdaptArguments, stage: Stage) -> str:
     text, model = str(output / "run" / "text.conllu"), ["--model", str(output)]
     predict = ["predict", *model, "--input", text, "--confidence", "--output", "DRAFT.conllu"]
     evaluate = ["evaluate", *model, *gold, "--output", "SCORES"]
-    sources = ["--task", stage.task, "--sources", *stage.build.sources]
-    for name, default in vars(OtherSourceArguments()).items():
+    sources = ["--sources", *stage.build.sources]
+    for name, default in vars(SourceSettings()).items():
         value = getattr(stage.build, name)
         sources += [] if value == default else [f"--{name.replace('_', '-')}", str(value)]
     learn = ["learn-weights", *sources, *gold, "--output", "WEIGHTS"]

@@ -11,15 +11,8 @@ from typing import Any
 
 from rich.table import Table
 
-from hf_xst.charts.chart import FLOOR, SIGMA
-from hf_xst.commands.options import (
-    GoldArguments,
-    OutputArguments,
-    SourceArguments,
-    VectorArguments,
-    option,
-    takes_options,
-)
+from hf_xst.charts.chart import SIGMA
+from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
@@ -27,7 +20,7 @@ from hf_xst.console import console, say
 from hf_xst.drawing.markup import BLUE
 from hf_xst.extras import import_optional
 from hf_xst.files import atomic_path, write_text
-from hf_xst.models.running import BATCH_WORDS
+from hf_xst.records import option
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
 from hf_xst.sources.word_checks import check_text
@@ -35,18 +28,13 @@ from hf_xst.sources.word_checks import check_text
 RESULT, PREFIX = "analysis.json", "analyse-"
 
 
-@dataclass(kw_only=True)
-class AnalyseArguments(OutputArguments, SourceArguments, GoldArguments, VectorArguments):
+@dataclass(frozen=True, kw_only=True)
+class AnalyseArguments(LabelledArguments):
     """Measure charts, pools and sources on sentences with gold annotation."""
 
     split: str = option("Split of the treebank.", "dev")
     sigma: float = option("Probability mass to keep of each group of candidates.", SIGMA)
-    floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
     weights: str | None = option("YAML file with a weight for each source by name; also measures that pool.")
-    max_length: int | None = option(
-        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them."
-    )
-    batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
     plots: bool = option("Plot the agreement of the sources against their accuracy.", True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hf_xst.commands.options import option, required, takes_options
+from hf_xst.commands.options import takes_options
 from hf_xst.commands.runs import RunFolder
 from hf_xst.console import say
 from hf_xst.files import protect_files
@@ -13,11 +13,12 @@ from hf_xst.hub.card import README, write_card
 from hf_xst.hub.metadata import check_languages
 from hf_xst.hub.pictures import TABLE, TREE, read_example
 from hf_xst.hub.run_records import CARD_OPTIONS, EXAMPLE, RunRecords
+from hf_xst.records import option, required
 
 _REMEMBERED = ("title", "language", "license", "license_link", "text_license")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CardArguments:
     """Write the card of a model or of charts."""
 

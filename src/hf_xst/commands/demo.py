@@ -16,7 +16,7 @@ from rich.table import Table
 from hf_xst.commands.adapt import adapt
 from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.evaluate import evaluate
-from hf_xst.commands.options import option, takes_options
+from hf_xst.commands.options import OutputArguments, takes_options
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
@@ -28,7 +28,7 @@ from hf_xst.drawing import tree_text
 from hf_xst.files import RESULTS
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.metrics import main_score
-from hf_xst.records import read_json
+from hf_xst.records import option, read_json
 from hf_xst.sources.loading import load_model
 
 TEST_SENTENCES = 400
@@ -53,8 +53,8 @@ ADAPT = "adapt: tagger and parser of the new language, recommended preset"
 Scores = dict[str, dict[str, float]]
 
 
-@dataclass(kw_only=True)
-class DemoArguments:
+@dataclass(frozen=True, kw_only=True)
+class DemoArguments(OutputArguments):
     """Run the whole method on invented languages."""
 
     output: str = option(

@@ -13,14 +13,7 @@ from hf_xst.charts import GoldGroups
 from hf_xst.charts.chart import FLOOR
 from hf_xst.charts.gold_groups import Array
 from hf_xst.charts.weights import best_weights
-from hf_xst.commands.options import (
-    GoldArguments,
-    OutputArguments,
-    SourceArguments,
-    VectorArguments,
-    option,
-    takes_options,
-)
+from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder, check_output
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
@@ -29,6 +22,7 @@ from hf_xst.files import RESULTS
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.processes import share
+from hf_xst.records import option
 from hf_xst.sources.agreement import write_weights
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
@@ -36,16 +30,11 @@ from hf_xst.sources.word_checks import check_text
 WEIGHTS_FILE = "weights.yaml"
 
 
-@dataclass(kw_only=True)
-class LearnWeightsArguments(OutputArguments, SourceArguments, GoldArguments, VectorArguments):
+@dataclass(frozen=True, kw_only=True)
+class LearnWeightsArguments(LabelledArguments):
     """Learn the weights of source models in the pool from a few labelled sentences."""
 
     sentences: int = option("Number of labelled sentences to draw.", 50)
-    floor: float = option("Added to each marginal probability before the logarithm is taken.", FLOOR)
-    max_length: int | None = option(
-        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them."
-    )
-    batch_words: int = option("Words per batch, padding included.", BATCH_WORDS)
 
 
 @takes_options(LearnWeightsArguments)

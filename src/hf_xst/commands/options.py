@@ -8,36 +8,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.chart import FLOOR, Rule
 from hf_xst.files import sole_owner
+from hf_xst.inference.annotation import AnnotationSettings
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.processes import shared_work, wait_for_all
+from hf_xst.records import option, required
 from hf_xst.sources.agreement import Measure
+from hf_xst.sources.loading import OtherSourceSettings, SourceSettings, Task
 from hf_xst.sources.stored import LOST_MASS
 
 Options = TypeVar("Options")
 Result = TypeVar("Result")
 
 
-def option(help_text: str, default: Any = None, **kwargs: Any) -> Any:
-    """Declare an option with its help text."""
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata={"help": help_text, **kwargs})
-    return field(default=default, metadata={"help": help_text, **kwargs})
-
-
 def shared_options(options: Any, kind: type[Any]) -> dict[str, Any]:
     """Return the values of those options that another command has too, by name."""
     return {name: value for name, value in vars(options).items() if name in kind.__dataclass_fields__}
-
-
-def required(help_text: str) -> Any:
-    """Declare a required option."""
-    return field(metadata={"help": help_text})
 
 
 def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]], Callable[..., Result]]:
@@ -70,7 +61,6 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
     return decorate
 
 
-_FLOOR = "Added to each marginal probability before the logarithm is taken."
 _OWN_TAGGER = (
     "Tagger to run first; defaults to the one in MODEL/tagger if the model reads tags; `none` uses the tags "
     "of the input."
@@ -86,7 +76,7 @@ _WEIGHTS = (
 )
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputArguments:
     """Output."""
 
@@ -94,7 +84,7 @@ class OutputArguments:
     seed: int = option("Random seed.", 42)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SentenceArguments:
     """Sentences."""
 
@@ -103,14 +93,14 @@ class SentenceArguments:
     tagger: str | None = option("Tagger (PATH_OR_ID[@REVISION]) whose tags replace those of the input.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GoldArguments(SentenceArguments):
     """Sentences with gold annotation."""
 
     treebank: str = required(_TREEBANK)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TextArguments(SentenceArguments):
     """Sentences without annotation."""
 
@@ -122,7 +112,7 @@ class TextArguments(SentenceArguments):
     )
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class VectorArguments:
     """Word vectors."""
 
@@ -132,38 +122,14 @@ class VectorArguments:
     vector_rows: int | None = option("Read only the first N vectors.")
 
 
-@dataclass(kw_only=True)
-class OtherSourceArguments:
-    """Sources that are not models of this package."""
-
-    column: str | None = option(
-        "Column that files and token classifiers predict, such as xpos or ner_tags; labels are then used as "
-        "they are. Defaults to that of the other sources, otherwise upos, or ner_tags for entity models."
-    )
-    label_map: str | None = option(
-        "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
-    )
-    pooling: Literal["first", "mean"] = option(
-        "Prediction of token classifiers for a word: that of its first piece, or the mean of all.", "first"
-    )
-    confidence: float = option(
-        "Probability of the label or arc in a file, or in the best tree of a spaCy pipeline without beam.",
-        0.9,
-    )
-    beam_width: int = option("Number of trees from which the arc probabilities of spaCy are computed.", 16)
-
-
-@dataclass(kw_only=True)
-class SourceArguments(OtherSourceArguments):
+@dataclass(frozen=True, kw_only=True)
+class SourceArguments(SourceSettings):
     """Sources."""
 
     sources: list[str] = required(
         "Sources as NAME=PLACE[@REVISION] ...; PLACE is a model of this package or a transformers model for "
         "token classification (folder or Hub id), a spaCy pipeline (spacy:PACKAGE, or a folder), or a "
         "CoNLL-U file with predictions for the same sentences."
-    )
-    task: Literal["parser", "tagger"] | None = option(
-        "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
     )
     marginals_cache: str | None = option(
         "Folder where the marginals of the sources are stored for other runs, also of other commands; "
@@ -172,9 +138,22 @@ class SourceArguments(OtherSourceArguments):
     lost_mass: float = option(
         "Probability of each group that the stored marginals of a source may lose.", LOST_MASS
     )
+    floor: float = option(
+        "Added to each marginal probability before the logarithm is taken, in logarithmic pools.", FLOOR
+    )
+    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class LabelledArguments(OutputArguments, SourceArguments, GoldArguments, VectorArguments):
+    """Sources and sentences with gold annotation."""
+
+    max_length: int | None = option(
+        "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoopArguments:
     """Training loop."""
 
@@ -191,7 +170,7 @@ class LoopArguments:
     embedding_cache: str | None = option("Folder where these outputs are cached for other runs.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NewModelArguments(VectorArguments):
     """New model."""
 
@@ -202,11 +181,11 @@ class NewModelArguments(VectorArguments):
     model: list[str] = option("Fields of the model configuration as KEY=VALUE, e.g. context_layers=2.", [])
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainSourceArguments(OutputArguments, GoldArguments, NewModelArguments, LoopArguments):
     """Train a source model on a treebank."""
 
-    task: Literal["parser", "tagger"] = option("Kind of model.", "parser")
+    task: Task = option("Kind of model.", "parser")
     dev_split: str = option(
         "Split for development scores; if it does not exist, the last 10 % of --split.", "dev"
     )
@@ -226,7 +205,7 @@ class TrainSourceArguments(OutputArguments, GoldArguments, NewModelArguments, Lo
     plateau: int = option("Halve the learning rate after N epochs without a better score.", 10)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PresetArguments:
     """Charts."""
 
@@ -244,7 +223,7 @@ class PresetArguments:
     )
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments, PresetArguments):
     """Make charts for unlabelled sentences from sources."""
 
@@ -269,7 +248,6 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
         "Probability mass kept in each group of candidates; defaults to 0.95 (recommended: 0.999, of which "
         "transfer uses 0.95)."
     )
-    floor: float = option(_FLOOR, FLOOR)
     weights: str | None = option(_WEIGHTS)
     max_length: int | None = option(
         "Longest sentence, added tokens included; defaults to 30 (parser) or 60 (tagger) words without them "
@@ -278,10 +256,9 @@ class BuildChartsArguments(OutputArguments, SourceArguments, TextArguments, Vect
     keep_log_probs: bool | None = option(
         "Also store the pooled log-probabilities of the kept candidates (recommended: yes)."
     )
-    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TransferArguments(OutputArguments, NewModelArguments, SentenceArguments, LoopArguments):
     """Train a target model on charts."""
 
@@ -320,7 +297,7 @@ class TransferArguments(OutputArguments, NewModelArguments, SentenceArguments, L
     eval_every: int = option("Updates between development scores.", 100)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluateArguments(OutputArguments, GoldArguments, VectorArguments):
     """Score a model, or a file of predictions, on a treebank."""
 
@@ -340,8 +317,8 @@ class EvaluateArguments(OutputArguments, GoldArguments, VectorArguments):
     batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
-@dataclass(kw_only=True)
-class PredictArguments(VectorArguments):
+@dataclass(frozen=True, kw_only=True)
+class PredictArguments(VectorArguments, AnnotationSettings):
     """Annotate sentences with a model."""
 
     model: str = required("The model: PATH_OR_ID[@REVISION].")
@@ -362,42 +339,22 @@ class PredictArguments(VectorArguments):
         "Input format, if the suffix does not say; conllu for stdin."
     )
     tagger: str | None = option(_OWN_TAGGER)
-    decoding: Literal["best", "minimum-risk"] = option(
-        "The most probable structure, or the one with the highest expected number of correct parts.", "best"
-    )
-    confidence: bool = option(
-        "Also write probabilities: per word in MISC (HeadProb, LabelProb, ArcProb, TagProb), per sentence as "
-        "a comment.",
-        False,
-    )
-    kbest: int = option("Also write the K most probable structures, as comments or in JSON.", 0)
-    max_words: int = option(
-        "Longest sentence to annotate; memory grows with its square, from about 1 GB for 1000 words.", 1000
-    )
-    too_long: Literal["skip", "error"] = option(
-        "Write longer sentences without annotation and with a comment, or stop.", "skip"
-    )
     resume: bool = option("Continue the output of an interrupted run.", False)
-    batch_words: int | None = option(f"{_BATCH_WORDS} Defaults to {BATCH_WORDS}, on a GPU to 8000.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments):
     """Combine sources without training."""
 
     rule: Literal["majority", "pool", "linear"] = option(
         "Majority vote, or the best structure of the logarithmic or linear opinion pool.", "majority"
     )
-    floor: float = option(f"For the logarithmic pool: {_FLOOR[0].lower()}{_FLOOR[1:]}", FLOOR)
     weights: str | None = option("For pool and linear: YAML file with a weight per source name.")
     split: str = option("Split of the treebank.", "test")
-    batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
 
 
-@dataclass(kw_only=True)
-class AdaptArguments(
-    OutputArguments, NewModelArguments, OtherSourceArguments, PresetArguments, LoopArguments
-):
+@dataclass(frozen=True, kw_only=True)
+class AdaptArguments(OutputArguments, NewModelArguments, OtherSourceSettings, PresetArguments, LoopArguments):
     """Make a tagger and a parser for a language from text and sources."""
 
     text: str = required(

@@ -13,14 +13,13 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple
 
-from hf_xst.commands.options import PredictArguments, shared_options, takes_options
+from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
 from hf_xst.files import is_stream, protect_inputs
 from hf_xst.inference.annotation import (
     BLOCK,
-    AnnotationSettings,
     Annotator,
     choose_tagger,
     load_tagger,
@@ -116,9 +115,8 @@ def predict(arguments: PredictArguments) -> None:
         protect_inputs(arguments, arguments.output, partial, state_path(partial))
     vectors = read_word_vectors(arguments)
     model = ready_model(arguments.model, vectors=vectors)
-    settings = AnnotationSettings(**shared_options(arguments, AnnotationSettings))
     tagger = choose_tagger(arguments.tagger, model, arguments.model)
-    annotator = Annotator([*([] if tagger is None else [load_tagger(tagger, vectors)]), model], settings)
+    annotator = Annotator([*([] if tagger is None else [load_tagger(tagger, vectors)]), model], arguments)
     write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))
     if STREAM in arguments.input and process_count() > 1:
         raise ValueError("several processes cannot share stdin: pass --input a file")
@@ -134,7 +132,7 @@ def predict(arguments: PredictArguments) -> None:
         counts = _write_to_file(annotator, sentences, write, file)
     if counts.skipped:
         say(
-            f"{counts.skipped} sentences have more than {settings.max_words} words and were not annotated "
+            f"{counts.skipped} sentences have more than {arguments.max_words} words and were not annotated "
             f"(first: {', '.join(counts.skipped_ids)}); --max-words raises the limit, --too-long error stops "
             "at such a sentence",
             "yellow",

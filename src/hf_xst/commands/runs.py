@@ -14,10 +14,11 @@ from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
+from hf_xst.commands.options import OutputArguments
 from hf_xst.console import say
 from hf_xst.data.folders import treebank_files
 from hf_xst.data.treebank_facts import split_name
@@ -33,13 +34,7 @@ CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "v
 _SECRET_SETTING = re.compile(r"(?:token|secret|password|passwd|key)[\"']?\s*[=:]", re.I)
 
 
-class HasOutput(Protocol):
-    """Options of a command with an output folder."""
-
-    output: str
-
-
-def check_output(options: HasOutput, *files: str, alone: bool = True, prefix: str = "") -> None:
+def check_output(options: OutputArguments, *files: str, alone: bool = True, prefix: str = "") -> None:
     """Reject an output that is a file, contains what another wrote, or would overwrite an input.
 
     Args:

@@ -14,7 +14,7 @@ import torch
 from datasets import Dataset, concatenate_datasets
 
 from hf_xst.charts.dataset import words_hash
-from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments, shared_options
+from hf_xst.commands.options import SourceArguments, TextArguments, VectorArguments
 from hf_xst.console import say
 from hf_xst.data import (
     WordVectors,
@@ -36,7 +36,7 @@ from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.processes import main_first, process_count, process_index
-from hf_xst.sources.loading import SourceSettings, SourceSpec, load_sources, model_digest, source_digest
+from hf_xst.sources.loading import SourceSpec, load_sources, model_digest, source_digest
 from hf_xst.sources.pool import AnySource, SourcePool
 from hf_xst.sources.stored import MarginalsStore
 from hf_xst.structures.voting import is_tree
@@ -252,8 +252,7 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
 
 def read_sources(options: SourceArguments, vectors: WordVectors | None) -> dict[str, AnySource]:
     """Load the sources that a command names."""
-    settings = SourceSettings(**shared_options(options, SourceSettings))
-    return load_sources(SourceSpec.parse_all(options.sources), vectors, settings)
+    return load_sources(SourceSpec.parse_all(options.sources), vectors, options)
 
 
 def source_pool(

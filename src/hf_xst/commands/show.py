@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from hf_xst.charts.dataset import ChartInfo, from_ragged, load_charts, structure_triples, to_mask
-from hf_xst.commands.options import option, takes_options
+from hf_xst.commands.options import takes_options
 from hf_xst.console import printable
 from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
@@ -23,6 +23,7 @@ from hf_xst.drawing.text import check_columns
 from hf_xst.drawing.views import ChartView
 from hf_xst.files import protect_files, protect_inputs, write_text
 from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
+from hf_xst.records import option
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 
@@ -30,7 +31,7 @@ FORMATS = {"": "text", ".txt": "text", ".svg": "svg", ".html": "html", ".htm": "
 NamedDrawings = Iterator[tuple[str, Drawing]]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ShowArguments:
     """Show trees or charts."""
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hf_xst.commands.options import VectorArguments, option
+from hf_xst.commands.options import VectorArguments
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import say
 from hf_xst.data import ConlluSentence
 from hf_xst.demo.small_models import example_sentences, small_sources
 from hf_xst.extras import import_optional
+from hf_xst.records import option
 from hf_xst.sources.loading import SourceSpec, load_sources
 from hf_xst.space.app import build, launch
 from hf_xst.space.backend import Backend, typed_sentence, uploaded_sentences
@@ -19,7 +20,7 @@ from hf_xst.space.publish import push_space, space_files
 from hf_xst.space.steps import TaskModels
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SpaceArguments(VectorArguments):
     """Show the method step by step in the browser."""
 

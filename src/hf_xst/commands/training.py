@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -21,7 +20,7 @@ from transformers.integrations.integration_utils import get_available_reporting_
 
 from hf_xst.commands.options import LoopArguments
 from hf_xst.commands.runs import RunFolder
-from hf_xst.console import console, say
+from hf_xst.console import console, did_you_mean, say
 from hf_xst.data.layout import content_hash
 from hf_xst.files import name_in_errors
 from hf_xst.models.cached_embeddings import CachedEmbeddings
@@ -34,12 +33,12 @@ from hf_xst.training.trainer import StructuredTrainer
 _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 
 
-def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> dict[str, Any]:
+def key_values(pairs: Sequence[str], known: Collection[str]) -> dict[str, Any]:
     """Read KEY=VALUE words; values are YAML, so that `true`, `3` and `1e-4` have their usual types.
 
     Args:
         pairs: the words.
-        known: accepted keys; any by default.
+        known: accepted keys.
 
     Raises:
         ValueError: a word has no `=`, a key is unknown, or a value is not YAML.
@@ -49,10 +48,8 @@ def key_values(pairs: Sequence[str], known: Collection[str] | None = None) -> di
         key, equals, value = pair.partition("=")
         if not equals:
             raise ValueError(f"found {pair!r}; expected KEY=VALUE")
-        if known is not None and key not in known:
-            near = get_close_matches(key, known)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise ValueError(f"unknown setting {key!r} in {pair!r}{hint}")
+        if key not in known:
+            raise ValueError(f"unknown setting {key!r} in {pair!r}{did_you_mean(key, known)}")
         try:
             values[key] = _parse(value)
         except yaml.YAMLError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -29,6 +29,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from hf_xst.console import say
 from hf_xst.hub.card import README
 from hf_xst.hub.contents import Contents, is_allowed
+from hf_xst.records import option
 from hf_xst.remote import HUB_ERRORS, Kind, explain_hub_error
 
 Vocabulary = Literal["public", "all"]
@@ -38,22 +39,11 @@ class PushError(ValueError):
     """The Hub, or the state of the repository, does not allow a push; in one line, with what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PushOptions:
     """How a folder is pushed.
 
     Attributes:
-        public: create a public repository, or push to one; private by default.
-        dry_run: check and list the files without sending them.
-        unsearched: push even if the training sentences cannot be read, to search the files for them.
-        allow: texts that are pushed although the search finds them, such as a contact address.
-        replace_card: replace what people wrote into the card on the Hub by the folder's card.
-        vocabulary: words that are pushed with a model that reads word vectors.
-        vectors: the public vector file, if not the one that the model was made with.
-        revision: the branch; defaults to the main branch.
-        new_branch: create the branch if it does not exist.
-        tag: a tag for the commit.
-        message: subject of the commit.
         description: description of the commit.
         create_pr: open a pull request instead.
         tags: further tags in the card.
@@ -63,17 +53,29 @@ class PushOptions:
         ValueError: the vocabulary has another value.
     """
 
-    public: bool = False
-    dry_run: bool = False
-    unsearched: bool = False
-    allow: Sequence[str] = ()
-    replace_card: bool = False
-    vocabulary: Vocabulary = "public"
-    vectors: str | None = None
-    revision: str | None = None
-    new_branch: bool = False
-    tag: str | None = None
-    message: str | None = None
+    public: bool = option("Create a public repository, or push to one; private by default.", False)
+    dry_run: bool = option("Check and list the files with their sizes; send nothing.", False)
+    unsearched: bool = option(
+        "Push even if the training sentences cannot be read, so that the files are not searched for them.",
+        False,
+    )
+    allow: list[str] = option(
+        "Texts that are pushed although the search finds them, such as a contact address.", []
+    )
+    replace_card: bool = option(
+        "Replace what people wrote into the card on the Hub by the folder's card.", False
+    )
+    vocabulary: Vocabulary = option(
+        "Words pushed with a model that reads word vectors: those of the public vector file, or all.",
+        "public",
+    )
+    vectors: str | None = option(
+        "The public vector file; if omitted, the one that the model was made with counts as public."
+    )
+    revision: str | None = option("Branch; defaults to main.")
+    new_branch: bool = option("Create the branch if it does not exist.", False)
+    tag: str | None = option("Tag for the commit, e.g. v1, so that others can load USER/NAME@v1.")
+    message: str | None = option("Subject of the commit.")
     description: str | None = None
     create_pr: bool = False
     tags: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from hf_xst.inference.confidence import Annotation, Decoding, decode_output
 from hf_xst.models.cached_embeddings import shared_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
+from hf_xst.records import option
 from hf_xst.remote import download_if_exists, split_revision
 from hf_xst.sources.loading import ready_model
 from hf_xst.sources.word_checks import check_tags
@@ -32,29 +33,32 @@ NO_TAGGER = "none"
 """Value of `--tagger` for the tags of the input."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationSettings:
     """How to annotate sentences.
-
-    Args:
-        decoding: see `decode_output`.
-        confidence: add probabilities.
-        kbest: add as many most probable structures of the last model.
-        batch_words: words of a batch, padding included; defaults to a value for the device.
-        max_words: longest sentence to annotate. With 40 labels and confidence, 1000 words take 1 GB, and
-            memory grows with the square.
-        too_long: skip longer sentences, or raise an error.
 
     Raises:
         ValueError: if a value is out of range.
     """
 
-    decoding: Decoding = "best"
-    confidence: bool = False
-    kbest: int = 0
-    batch_words: int | None = None
-    max_words: int = 1000
-    too_long: TooLong = "skip"
+    decoding: Decoding = option(
+        "The most probable structure, or the one with the highest expected number of correct parts.", "best"
+    )
+    confidence: bool = option(
+        "Also write probabilities: per word in MISC (HeadProb, LabelProb, ArcProb, TagProb), per sentence as "
+        "a comment.",
+        False,
+    )
+    kbest: int = option("Also write the K most probable structures, as comments or in JSON.", 0)
+    batch_words: int | None = option(
+        f"Words per batch, padding included. Defaults to {BATCH_WORDS}, on a GPU to {GPU_BATCH_WORDS}."
+    )
+    max_words: int = option(
+        "Longest sentence to annotate; memory grows with its square, from about 1 GB for 1000 words.", 1000
+    )
+    too_long: TooLong = option(
+        "Write longer sentences without annotation and with a comment, or stop.", "skip"
+    )
 
     def __post_init__(self) -> None:
         for name, choices in (("decoding", get_args(Decoding)), ("too_long", get_args(TooLong))):

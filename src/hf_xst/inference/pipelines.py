@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from transformers import AutoModel
 from transformers.pipelines import PIPELINE_REGISTRY
 from transformers.pipelines.base import Pipeline
 
+from hf_xst.console import did_you_mean
 from hf_xst.data import ConlluSentence, WordVectors, read_vectors
 from hf_xst.data.conllu import conllu_texts
 from hf_xst.data.segmentation import segment
@@ -129,9 +129,7 @@ class StructuredPipeline(Pipeline):
         known = [name for group in groups for name in group]
         for name in settings:
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
-                raise ValueError(f"the pipeline has no argument {name}; {hint}")
+                raise ValueError(f"the pipeline has no argument {name}{did_you_mean(name, known)}")
         output = settings.get("output", "dict")
         if output not in OUTPUTS:
             raise ValueError(f"output is {output!r}; expected one of {', '.join(OUTPUTS)}")

@@ -19,6 +19,7 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.words import VectorTable
 from hf_xst.numerics import tensors_digest
+from hf_xst.records import option
 from hf_xst.remote import download_if_exists, explain_hub_error, read_card_metadata, split_revision
 from hf_xst.sources.annotated import load_annotated
 from hf_xst.sources.base import OtherSource, Source, inference_device
@@ -150,26 +151,34 @@ def ready_model(
     return nn.Module.to(model, inference_device())
 
 
-@dataclass(frozen=True)
-class SourceSettings:
-    """How sources that are not models of this package are read.
+@dataclass(frozen=True, kw_only=True)
+class OtherSourceSettings:
+    """Sources that are not models of this package."""
 
-    Args:
-        task: `"parser"` or `"tagger"`, for spaCy pipelines and files.
-        column: the column that taggers predict; by default that of the model, for files `"upos"`. Labels of
-            token classifiers that are no UPOS tags are used as they are.
-        label_map: YAML file from the labels of token classifiers to UPOS tags.
-        pooling: `"first"` or `"mean"` of the pieces of a word, for token classifiers.
-        confidence: probability of the given label or arc, for files and spaCy's best trees.
-        beam_width: number of trees of spaCy's parsers.
-    """
+    column: str | None = option(
+        "Column that files and token classifiers predict, such as xpos or ner_tags; labels are then used as "
+        "they are. Defaults to that of the other sources, otherwise upos, or ner_tags for entity models."
+    )
+    label_map: str | None = option(
+        "YAML file that maps the labels of token classifiers to UPOS tags, where their names do not."
+    )
+    pooling: Literal["first", "mean"] = option(
+        "Prediction of token classifiers for a word: that of its first piece, or the mean of all.", "first"
+    )
+    confidence: float = option(
+        "Probability of the label or arc in a file, or in the best tree of a spaCy pipeline without beam.",
+        0.9,
+    )
+    beam_width: int = option("Number of trees from which the arc probabilities of spaCy are computed.", 16)
 
-    task: Task | None = None
-    column: str | None = None
-    label_map: str | None = None
-    pooling: Literal["first", "mean"] = "first"
-    confidence: float = 0.9
-    beam_width: int = 16
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings(OtherSourceSettings):
+    """Task of sources that are not models of this package."""
+
+    task: Task | None = option(
+        "What spaCy pipelines and files are sources of; defaults to the kind of the other sources."
+    )
 
 
 def load_source(
