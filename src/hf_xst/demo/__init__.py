@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from hf_xst.demo.languages import TARGET, InventedLanguage, generate_language, write_conllu, write_languages
-from hf_xst.demo.lexicon import WordVectors
+from hf_xst.demo.languages import TARGET, InventedLanguage, as_sentence, generate_language, write_languages
 from hf_xst.demo.settings import LanguageSettings, source_languages, target_language
 
 __all__ = [
     "TARGET",
     "InventedLanguage",
     "LanguageSettings",
-    "WordVectors",
+    "as_sentence",
     "generate_language",
     "source_languages",
     "target_language",
-    "write_conllu",
     "write_languages",
 ]

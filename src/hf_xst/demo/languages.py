@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_xst.data import ConlluSentence, WordVectors, write_conllu
 from hf_xst.demo.grammar import Grammar
-from hf_xst.demo.lexicon import Lexicon, WordVectors, word_vectors
+from hf_xst.demo.lexicon import Lexicon, word_vectors
 from hf_xst.demo.settings import LanguageSettings, source_languages, target_language
 from hf_xst.demo.world import Draws, generator
 from hf_xst.files import atomic_path
@@ -80,25 +81,14 @@ def write_languages(folder: Path, sentences: int, seed: int, *, test: int = 200)
             rows = language.sentences
             if (name, split) == (TARGET, "train"):
                 rows = [{column: row[column] for column in ("sent_id", "words", "upos")} for row in rows]
-            write_conllu(folder / f"{name}-{split}.conllu", rows)
+            write_conllu(map(as_sentence, rows), folder / f"{name}-{split}.conllu")
         language.write_vectors(folder / f"demo.{name}.vec")
 
 
-def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as CoNLL-U, with `sent_id` and `text`; missing columns become `_`."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
-        for row in sentences:
-            stream.write(_conllu_block(row))
-
-
-def _conllu_block(row: Mapping[str, Any]) -> str:
+def as_sentence(row: Mapping[str, Any]) -> ConlluSentence:
+    """Turn a row with `sent_id`, `words`, `upos` and possibly a tree into a sentence with its text."""
     glued = [tag == "PUNCT" for tag in (*row["upos"][1:], "")]
     text = "".join(word if tight else f"{word} " for word, tight in zip(row["words"], glued, strict=True))
-    lines = [f"# sent_id = {row['sent_id']}", f"# text = {text.rstrip()}"]
-    blank = ["_"] * len(glued)
-    tree = (row.get(column, blank) for column in ("head", "deprel"))
-    columns = zip(row["words"], row["upos"], *tree, glued, strict=True)
-    for position, (word, tag, head, relation, tight) in enumerate(columns, start=1):
-        spacing = "SpaceAfter=No" if tight else "_"
-        lines.append(f"{position}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{spacing}")
-    return "\n".join(lines) + "\n\n"
+    columns = {name: list(map(str, row[name])) for name in ("upos", "head", "deprel") if name in row}
+    columns["misc"] = ["SpaceAfter=No" if tight else "_" for tight in glued]
+    return ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], text=text, columns=columns)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_xst.data import WordVectors
 from hf_xst.demo.settings import LanguageSettings
 from hf_xst.demo.world import PUNCTUATION, Draws, World, generator, unit_rows, world
 
@@ -150,15 +151,8 @@ def _syllable(draws: Draws, consonants: str, vowels: str, closed: float) -> str:
     return open_part + draws.pick(consonants) if draws.chance(closed) else open_part
 
 
-class WordVectors(NamedTuple):
-    """Words, roughly from frequent to rare, and a float32 matrix with a row per word."""
-
-    words: list[str]
-    matrix: NDArray[np.float32]
-
-
 def word_vectors(settings: LanguageSettings, lexicon: Lexicon) -> WordVectors:
-    """Build the vectors of all forms of a language.
+    """Build the float32 vectors of all forms of a language, roughly from frequent to rare.
 
     A form's vector is the sum of its concept, its features, the language's offset, and noise: half of it (in
     variance) of the lemma, since translations differ in meaning, half of the form. An ambiguous form gets the
@@ -186,4 +180,10 @@ def word_vectors(settings: LanguageSettings, lexicon: Lexicon) -> WordVectors:
     words = sorted(senses, key=rarity)
     means = np.stack([np.mean([sense_vector(key) for key in senses[form]], axis=0) for form in words])
     matrix = means + offset + noise * unit_rows(source, len(words), settings.dimension)
-    return WordVectors(words, matrix.astype(np.float32))
+    return demo_vectors(words, matrix.astype(np.float32))
+
+
+def demo_vectors(words: list[str], matrix: NDArray[np.float32]) -> WordVectors:
+    """Return words and their vectors, (V, D), in the space that all invented languages share."""
+    digest = hashlib.sha256("\n".join(words).encode() + matrix.tobytes()).hexdigest()
+    return WordVectors(words, matrix, "demo", digest)

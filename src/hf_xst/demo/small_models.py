@@ -19,7 +19,8 @@ from transformers import TrainingArguments, set_seed
 
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, WordVectors
-from hf_xst.demo.languages import generate_language
+from hf_xst.demo.languages import as_sentence, generate_language
+from hf_xst.demo.lexicon import demo_vectors
 from hf_xst.demo.settings import LanguageSettings, source_languages, target_language
 from hf_xst.models.kinds import KINDS
 from hf_xst.models.modeling import StructuredModel
@@ -87,12 +88,7 @@ def target_vectors() -> WordVectors:
         vectors = generate_language(settings, sentences=0, seed=SEED).vectors
         for word, vector in zip(vectors.words, vectors.matrix, strict=True):
             rows.setdefault(word, vector)
-    return _vectors(list(rows), np.stack(list(rows.values())))
-
-
-def _vectors(words: list[str], matrix: Any) -> WordVectors:
-    digest = hashlib.sha256("\n".join(words).encode() + matrix.tobytes()).hexdigest()
-    return WordVectors(words, matrix, "demo", digest)
+    return demo_vectors(list(rows), np.stack(list(rows.values())))
 
 
 def example_sentences(number: int = 8) -> list[ConlluSentence]:
@@ -101,11 +97,7 @@ def example_sentences(number: int = 8) -> list[ConlluSentence]:
     for settings in target_languages():
         rows = generate_language(settings, sentences=10 * number, seed=10 * SEED + 5).sentences
         examples.append([row for row in rows if len(row["words"]) in _EXAMPLE_LENGTHS][:number])
-    sentences = []
-    for row in (row for pair in zip(*examples, strict=True) for row in pair):
-        columns = {name: [str(value) for value in row[name]] for name in ("upos", "head", "deprel")}
-        sentences.append(ConlluSentence.from_words(row["words"], sent_id=row["sent_id"], columns=columns))
-    return sentences
+    return [as_sentence(row) for pair in zip(*examples, strict=True) for row in pair]
 
 
 def _cache_key(sentences: int, epochs: int) -> str:
@@ -124,7 +116,7 @@ def _train(
     config_class: Any = model_class.config_class
     set_seed(SEED)
     config = config_class(**model_class.settings_from_rows(rows), **SIZES[task])
-    model = model_class.from_vectors(config, _vectors(language.vectors.words, language.vectors.matrix))
+    model = model_class.from_vectors(config, language.vectors)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             output_dir=scratch,
