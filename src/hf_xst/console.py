@@ -30,11 +30,8 @@ _MOST_LISTED = 30
 def printable(text: str, kept: str = "") -> str:
     """Replace by `�` what controls a terminal: control characters, line breaks, overrides of text direction.
 
-    Every text of others (words, labels, names of files) passes through here before it is shown.
-
-    Args:
-        text: the text.
-        kept: characters that are kept, such as line breaks.
+    Every text of others (words, labels, names of files) passes through here before it is shown. Characters in
+    `kept` stay.
     """
     return _HOSTILE.sub(lambda match: match[0] if match[0] in kept else "�", text)
 

@@ -7,11 +7,7 @@ from typing import Any
 
 
 def import_optional(module: str, extra: str) -> Any:
-    """Import a module of an optional dependency.
-
-    Args:
-        module: e.g. `matplotlib.pyplot`.
-        extra: The extra of `pyproject.toml` that installs it.
+    """Import a module of an optional dependency, which an extra of `pyproject.toml` installs.
 
     Raises:
         ImportError: The package is not installed; the message gives the install command.

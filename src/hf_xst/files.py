@@ -56,11 +56,8 @@ def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new temporary file in the same folder and move it to `path` on success.
 
-    If the block raises, the temporary file is removed and an existing file at `path` stays unchanged. A pipe
-    or device is written directly.
-
-    Args:
-        path: The final path; missing parent folders are created.
+    Missing parent folders are created. If the block raises, the temporary file is removed and an existing
+    file at `path` stays unchanged. A pipe or device is written directly.
     """
     if is_stream(path):
         yield Path(path)
@@ -115,10 +112,6 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     Inputs are all existing paths that `FILE_OPTIONS` and `FOLDER_OPTIONS` name, in any form (`PATH`,
     `NAME=PATH`, `A=PATH,B=PATH`), and the files of a model or charts in a folder that the latter name.
 
-    Args:
-        options: the options of the command, a data class.
-        outputs: all files that the command will write.
-
     Raises:
         ValueError: an output is an input.
     """
@@ -145,12 +138,7 @@ def _inputs(options: Any) -> Iterator[tuple[str, Path]]:
 
 
 def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
-    """Raise ValueError if a path in a folder leads out of it; the blobs of the Hub's cache belong to it.
-
-    Args:
-        folder: A folder of a model or of charts.
-        paths: The files to be read from it.
-    """
+    """Raise ValueError if a path in a folder leads out of it; the blobs of the Hub's cache belong to it."""
     root = Path(folder).resolve()
     snapshots = [each for each in (root, *root.parents) if each.parent.name == "snapshots"]
     roots = [root, *(each.parents[1] / "blobs" for each in snapshots)]
@@ -180,11 +168,7 @@ def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
 
     The lock file lies beside the output, or in it if the folder above is read-only. It is removed at the end;
     one that a killed process left does not block, and the temporary files of that process are removed. A
-    command may call others that write the same output.
-
-    Args:
-        output: a file or folder; pipes and devices are not locked.
-        command: name of the command, for the message to others.
+    command may call others that write the same output. Pipes and devices are not locked.
 
     Raises:
         ValueError: another process owns the output; the message names it.

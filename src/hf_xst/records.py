@@ -62,12 +62,7 @@ def check_format(content: Mapping[str, Any], expected: int, where: str) -> None:
 
 
 def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:
-    """Make a record from a mapping.
-
-    Args:
-        kind: the data class.
-        content: its fields; those with defaults may be missing.
-        where: what the mapping was read from, for error messages.
+    """Make a record from a mapping; fields with defaults may be missing. `where` names it in messages.
 
     Raises:
         ValueError: a field is unknown, missing, of another type, or refused by the data class.

@@ -41,12 +41,7 @@ _MAX_LISTED = 1000  # repositories of an account to compare with a misspelt name
 
 
 def split_revision(text: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Split `PATH_OR_ID[@REVISION]`; an existing local path is never split.
-
-    Args:
-        text: A path, or a Hub id with an optional revision.
-        revision: A revision passed separately, which takes precedence.
-    """
+    """Split `PATH_OR_ID[@REVISION]`, except an existing local path; a revision given separately counts."""
     path, at, suffix = text.rpartition("@")
     if not at or not path or Path(text).exists():
         return text, revision
@@ -54,13 +49,7 @@ def split_revision(text: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def download_if_exists(repository: str, name: str, revision: str | None = None, **hub: Any) -> str | None:
-    """Download an optional file of a model, and return its local path or None.
-
-    Args:
-        repository: An id on the Hub.
-        name: The file's name in the repository.
-        revision: The revision.
-        hub: Further arguments of `hf_hub_download`, such as `token`.
+    """Download an optional file of a model on the Hub, and return its local path or None.
 
     Raises:
         ValueError: The Hub is unreachable and the cache does not know whether the file exists.
@@ -117,14 +106,9 @@ def explain_hub_error(
     revision: str | None = None,
     token: str | bool | None = None,
 ) -> str:
-    """Return a one-line explanation of a failed Hub request and how to fix it.
+    """Return a one-line explanation of a failed Hub request, by its error or a cause, and how to fix it.
 
-    Args:
-        error: What the client raised, directly or as a cause.
-        repository: The requested id.
-        kind: The kind of repository.
-        revision: The requested revision.
-        token: The token of the request, if not the one of the login.
+    `token` is that of the request, if not the one of the login.
     """
     chain = list(_causes(error))
     for cause in chain:

@@ -20,6 +20,7 @@ from hf_xst.inference.annotation import (
     check_tagger,
     find_tagger,
     load_tagger,
+    read_blocks,
 )
 from hf_xst.inference.confidence import Annotation
 from hf_xst.models.pretrained_words import PretrainedWords
@@ -101,9 +102,9 @@ def test_one_block_is_read_ahead(monkeypatch):
             read.append(number)
             yield row
 
-    blocks = Annotator([model_of("tagger")]).blocks(endless(), lambda row: row, done.append)
-    for number, block in enumerate(islice(blocks, 4), start=1):
-        assert len(block) == 8
+    annotator = Annotator([model_of("tagger")])
+    for number, block in enumerate(islice(read_blocks(endless()), 4), start=1):
+        assert len(annotator.annotate(block, done.append)) == 8
         assert len(read) == 8 * number
         assert sum(done) == 8 * number
 
@@ -111,9 +112,9 @@ def test_one_block_is_read_ahead(monkeypatch):
 def test_blocks_do_not_depend_on_earlier_blocks(monkeypatch):
     monkeypatch.setattr(annotation, "BLOCK", 5)
     annotator, sentences = Annotator([model_of("parser", 1)], CONFIDENCE), rows(18)
-    whole = list(annotator.blocks(sentences, lambda row: row))
+    whole = list(map(annotator.annotate, read_blocks(sentences)))
     assert [len(block) for block in whole] == [5, 5, 5, 3]
-    assert list(annotator.blocks(sentences[10:], lambda row: row)) == whole[2:]  # to the last bit
+    assert list(map(annotator.annotate, read_blocks(sentences[10:]))) == whole[2:]  # to the last bit
 
 
 def test_long_sentences_are_skipped_or_rejected():

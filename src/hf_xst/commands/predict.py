@@ -184,7 +184,7 @@ def _blocks(
 
     def annotate(block: Block) -> Written:
         number, lines, before, digest = block
-        annotated = annotator.annotate_block(lines, annotator.row, advance, warns=number == 0)
+        annotated = annotator.annotate_block(lines, advance, warns=number == 0)
         if number == 0:
             warn_of_unknown_words(annotator.models[-1], (sentence.words for sentence in lines))
         words = sum(len(sentence.word_rows) for sentence in lines)

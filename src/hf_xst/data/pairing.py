@@ -15,11 +15,6 @@ def pair_sentences(found: Sequence[Named], wanted: Sequence[Named], path: str) -
     Sentences with the same words are distinguished by their sent_id, or else paired in their order if both
     sides have equally many.
 
-    Args:
-        found: the sentences of the file.
-        wanted: the sentences to find.
-        path: the file, for messages.
-
     Raises:
         ValueError: a sentence is missing, or several have its words and neither sent_id nor order decides.
     """
@@ -54,25 +49,19 @@ def pair_sentences(found: Sequence[Named], wanted: Sequence[Named], path: str) -
 def words_mismatch(path: str, found: Mapping[str, Sequence[str]], name: str, words: Sequence[str]) -> str:
     """Describe how a sentence differs from that of its name in a file, or else the most similar beginning.
 
-    Args:
-        path: the file.
-        found: words by sent_id of its sentences.
-        name: the sent_id of the sentence.
-        words: its words.
+    `found` are the words of the file's sentences, by sent_id.
     """
 
     def shared(other: str) -> int:
-        pairs = enumerate(zip(found[other], words, strict=False))
-        return next((index for index, (there, here) in pairs if there != here), min(lengths(other)))
-
-    def lengths(other: str) -> tuple[int, int]:
-        return len(found[other]), len(words)
+        pairs = zip(found[other], words, strict=False)
+        differing = (index for index, (there, here) in enumerate(pairs) if there != here)
+        return next(differing, min(len(found[other]), len(words)))
 
     nearest = name if name in found else max(found, key=shared, default=None)
     index = 0 if nearest is None else shared(nearest)
     if nearest is None or (nearest != name and index == 0):
         return f"{path}: sentence {name} is missing; no sentence begins with {words[0]!r}"
-    there, here = lengths(nearest)
+    there, here = len(found[nearest]), len(words)
     difference = f"it has {there} words there, {here} here"
     if index < min(there, here):
         difference = f"word {index + 1} is {found[nearest][index]!r} there, {words[index]!r} here"

@@ -64,12 +64,8 @@ def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) 
 def write_languages(folder: Path, sentences: int, seed: int, *, test: int = 200) -> None:
     """Write treebanks `NAME-SPLIT.conllu` and word vectors `demo.NAME.vec` of the five languages.
 
-    Args:
-        folder: Output folder.
-        sentences: Training sentences per language, besides 100 development sentences; those of the target,
-            whose name is `TARGET`, have no trees.
-        seed: See `generate_language`.
-        test: Test sentences of the target.
+    Each has 100 development sentences. Only the target, called `TARGET`, has test sentences; its training
+    sentences have no trees.
     """
     sizes = {"train": sentences, "dev": 100}
     languages = {settings.name: (settings, sizes) for settings in source_languages()}

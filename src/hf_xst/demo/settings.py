@@ -186,11 +186,7 @@ _SOURCES = (
 
 
 def source_languages(**changes: Any) -> tuple[LanguageSettings, ...]:
-    """Return the settings of the four source languages.
-
-    Args:
-        changes: Fields of `LanguageSettings` to change in all of them, such as `world` or `vector_noise`.
-    """
+    """Return the settings of the four source languages, with changes to fields in all of them."""
     return tuple(replace(settings, **changes) for settings in _SOURCES)
 
 

@@ -53,13 +53,8 @@ def small_sources(
 ) -> dict[str, dict[str, StructuredModel]]:
     """Load a parser and a tagger of each source language, training those that are not cached.
 
-    Args:
-        folder: Cache folder; defaults to `hf_xst` in HF_HOME.
-        sentences: Training sentences per language.
-        epochs: Training epochs.
-
-    Returns:
-        Source models by task and language; they know the words of both target languages.
+    The models, by task and language, know the words of both target languages. The cache folder defaults to
+    `hf_xst` in HF_HOME; `sentences` is the number of training sentences per language.
     """
     home = Path(constants.HF_HOME) / "hf_xst" if folder is None else Path(folder)
     cache = home / f"demo-{_cache_key(sentences, epochs)}"

@@ -120,15 +120,8 @@ def arc_diagram(
 ) -> str:
     """Draw any arcs above a sentence; several may lead to one word.
 
-    Args:
-        words: the words.
-        arcs: the arcs.
-        upos: the tag of each word, if tags are to be shown.
-        right_to_left: see `dependency_svg`.
-        legend: the line styles to explain.
-        captions: lines below the sentence.
-        title: of the picture.
-        kind: class of the picture for style sheets.
+    Below the sentence come captions and a legend of line styles; `kind` is a class for style sheets. For the
+    others see `dependency_svg`.
     """
     mirrored = svg.is_right_to_left(words) if right_to_left is None else right_to_left
     tags = [""] * len(words) if upos is None else list(upos)
@@ -179,13 +172,7 @@ class Layout:
 
 
 def lay_out(word_widths: Sequence[float], arcs: Sequence[Arc], label_widths: Sequence[float]) -> Layout:
-    """Position words and arcs so that no two words or labels overlap.
-
-    Args:
-        word_widths: of the column of each word.
-        arcs: the arcs.
-        label_widths: of the label of each arc.
-    """
+    """Position words and arcs, given the width of each word's column, so that no words or labels overlap."""
     between = [index for index, arc in enumerate(arcs) if arc.head]
     lower = dict(zip(between, levels([arcs[index].span for index in between]), strict=True))
     top = 1 + max(lower.values(), default=0)
@@ -208,10 +195,8 @@ def lay_out(word_widths: Sequence[float], arcs: Sequence[Arc], label_widths: Seq
 def levels(spans: Sequence[tuple[int, int]]) -> list[int]:
     """Assign each arc the lowest level above all arcs that it encloses where it overlaps no other arc.
 
-    Shorter arcs come first. Two arcs of one level share at most an end, so arcs cross only if their spans do.
-
-    Args:
-        spans: left and right word of each arc, left < right.
+    Shorter arcs come first. Two arcs of one level share at most an end, so arcs cross only if their spans,
+    (left, right) with left < right, do.
     """
     result = [0] * len(spans)
     assigned: list[int] = []

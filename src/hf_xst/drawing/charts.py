@@ -28,12 +28,7 @@ _NAMES = 2  # labels written on one arc; further ones are counted there and list
 
 
 def count_text(log_count: float, noun: str) -> str:
-    """Write a number of structures.
-
-    Args:
-        log_count: natural logarithm of the number; -inf for zero.
-        noun: what is counted, in the plural.
-    """
+    """Write a number of structures, given by its natural logarithm, with a noun in the plural."""
     if log_count == -math.inf:
         return f"no {noun}"
     if log_count < math.log(1e6):
@@ -257,8 +252,7 @@ class _Lattice:
         return svg.element(
             "path",
             d=start + end,
-            stroke=look.colour,
-            stroke_width=look.width,
+            **look.stroke,
             opacity=look.opacity,
             class_="pair",
             data_look=look.name,

@@ -113,13 +113,10 @@ def _letter_width(letter: str) -> float:
 
 
 def element(name: str, *content: str, **attributes: str | float | None) -> str:
-    """Write an element.
+    """Write an element; its content is already markup.
 
-    Args:
-        name: the element's name.
-        content: its content, already markup.
-        attributes: values are escaped, and None omits an attribute; `_` becomes a hyphen, and a trailing `_`
-            is dropped (`class_`).
+    Values of attributes are escaped, and None omits one; `_` becomes a hyphen, and a trailing `_` is dropped
+    (`class_`).
     """
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_value(value))}"
@@ -155,15 +152,9 @@ def unique_id(*contents: object) -> str:
 def picture(
     width: float, height: float, parts: Iterable[str], *, title: str, description: str, kind: str
 ) -> str:
-    """Write an `<svg>` element in the colour of the surrounding text, described for screen readers.
+    """Write an `<svg>` element in the colour of the surrounding text.
 
-    Args:
-        width: of the picture.
-        height: of the picture.
-        parts: markup.
-        title: of the picture.
-        description: the content in words.
-        kind: a class for style sheets.
+    `description` is the content in words, for screen readers; `kind` a class for style sheets.
     """
     return element(
         "svg",
@@ -198,13 +189,7 @@ def foot_width(captions: Sequence[str], legend: Sequence[Look]) -> float:
 def draw_foot(
     captions: Sequence[str], legend: Sequence[Look], width: float, bottom: float
 ) -> tuple[list[str], float]:
-    """Draw each caption, then the legend, centred on its own line.
-
-    Args:
-        captions: lines of text.
-        legend: the line styles to explain.
-        width: of the picture.
-        bottom: y where the content above ends.
+    """Draw each caption, then the legend, centred on its own line below `bottom`.
 
     Returns:
         The markup, and the y where it ends.

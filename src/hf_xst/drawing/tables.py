@@ -118,10 +118,7 @@ def chain_candidates(
 ) -> tuple[list[set[str]], list[set[tuple[str, str]]]]:
     """Name the tags of each word, and the pairs between neighbours, in a chart.
 
-    Args:
-        kept: bool (G, C), previous tag * T + next tag in C; a boundary before and after the words.
-        names: the tags, boundaries included.
-        words: number of words, G - 1.
+    The chart, bool (G, C), has previous tag * T + next tag in C, and a boundary before and after the words.
     """
     between: list[set[tuple[str, str]]] = [set() for _ in range(words + 1)]
     for group, candidate in kept[: words + 1].nonzero().tolist():

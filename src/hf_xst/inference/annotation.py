@@ -74,10 +74,6 @@ class AnnotationSettings:
 class Annotator:
     """Run models one after another; each reads the columns that earlier ones predict.
 
-    Args:
-        models: in their order, on their devices.
-        settings: how to annotate.
-
     Raises:
         ValueError: if a model knows none of the labels that the model before it predicts.
     """
@@ -114,46 +110,27 @@ class Annotator:
         values = {column: sentence.column(column) for column in columns}
         return {"sent_id": sentence.identifier, "words": sentence.words, **values}
 
-    def blocks(
-        self,
-        items: Iterable[Item],
-        row_of: Callable[[Item], Row],
-        advance: Callable[[int], None] = lambda steps: None,
-    ) -> Iterator[list[tuple[Item, Annotation]]]:
-        """Annotate a stream, block by block.
-
-        Batches never cross blocks, so the results of a block do not depend, to the last bit, on whether the
-        blocks before it are annotated as well.
-
-        Args:
-            items: items that hold a sentence, read lazily.
-            row_of: function from an item to its row.
-            advance: called with the number of sentences done.
-
-        Raises:
-            ValueError: if a sentence is too long and `too_long` is "error", or the first model knows none of
-                the UPOS tags of a block.
-        """
-        for number, block in enumerate(read_blocks(items)):
-            yield self.annotate_block(block, row_of, advance, warns=number == 0)
-
     def annotate_block(
         self,
-        block: Sequence[Item],
-        row_of: Callable[[Item], Row],
+        sentences: Sequence[ConlluSentence],
         advance: Callable[[int], None] = lambda steps: None,
         *,
         warns: bool = True,
-    ) -> list[tuple[Item, Annotation]]:
-        """Annotate one block, and warn of unknown tags if `warns`; see `blocks`."""
-        rows = [row_of(item) for item in block]
+    ) -> list[tuple[ConlluSentence, Annotation]]:
+        """Annotate one block of a stream, see `read_blocks`; warn of unknown UPOS tags if `warns`.
+
+        Raises:
+            ValueError: a sentence is too long and `too_long` is "error", or the first model knows none of
+                the UPOS tags.
+        """
+        rows = [self.row(sentence) for sentence in sentences]
         check_tags(self.models[0], (row.get("upos") for row in rows), warns=warns)
-        return list(zip(block, self.annotate(rows, advance), strict=True))
+        return list(zip(sentences, self.annotate(rows, advance), strict=True))
 
     def annotate(
         self, rows: Sequence[Row], advance: Callable[[int], None] = lambda steps: None
     ) -> list[Annotation]:
-        """Annotate the rows of a block; see `blocks`."""
+        """Annotate rows; call `advance` with the number of sentences done."""
         reasons = [self._reason_to_skip(row) for row in rows]
         short = [row for row, reason in zip(rows, reasons, strict=True) if reason is None]
 
@@ -199,7 +176,11 @@ class Annotator:
 
 
 def read_blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield consecutive items in lists of `BLOCK`; they are read lazily."""
+    """Yield consecutive items in lists of `BLOCK`, which are read lazily.
+
+    Batches never cross blocks, so the results of a block do not depend, to the last bit, on whether the
+    blocks before it are annotated as well.
+    """
     stream = iter(items)
     while block := list(islice(stream, BLOCK)):
         yield block
@@ -231,10 +212,7 @@ def check_tagger(model: StructuredModel, name: str) -> StructuredModel:
 def choose_tagger(name: str | None, model: StructuredModel, place: str) -> str | None:
     """Return the place of the tagger to run before a model, or None for the tags of the input.
 
-    Args:
-        name: a place or `NO_TAGGER`; by default the tagger saved with the model, if it reads tags.
-        model: the model.
-        place: the model's folder, or its Hub id with or without `@REVISION`.
+    By default this is the tagger saved with the model at `place`, if the model reads tags.
     """
     if name is None and model.annotation_column in model.input_columns:
         name = find_tagger(*split_revision(place))
@@ -242,11 +220,7 @@ def choose_tagger(name: str | None, model: StructuredModel, place: str) -> str |
 
 
 def find_tagger(path: str, revision: str | None = None) -> str | None:
-    """Return the folder of the tagger saved with a model, or None.
-
-    Args:
-        path: folder of the model, or its Hub id, from where the tagger is downloaded.
-        revision: on the Hub.
+    """Return the folder of the tagger saved with a model (a folder, or on the Hub), or None.
 
     Raises:
         ValueError: if the Hub is unreachable and the cache does not know whether there is a tagger.

@@ -104,16 +104,9 @@ def minimum_risk(distribution: Structure, marginals: Tensor) -> Any:
 def claim_probabilities(
     model: StructuredModel, distribution: Structure, marginals: Tensor, best: Any
 ) -> dict[str, Tensor]:
-    """Return the probability of what structures claim about each word, part by part.
+    """Return the probability of each word's claim, by part: (B, G), 0 without a candidate.
 
-    Args:
-        model: defines which candidates make the same claim.
-        distribution: over structures.
-        marginals: in the shape of its scores.
-        best: structures in the form of `best()`.
-
-    Returns:
-        (B, G) for each part; 0 without a candidate.
+    `marginals` have the shape of the scores, `best` has the form of the structure's `best()`.
     """
     mass, candidates = distribution.group_view(marginals), distribution.candidates(best)
     every = torch.arange(mass.shape[2], device=mass.device)

@@ -87,12 +87,7 @@ def iterate_inputs(inputs: Any) -> Iterator[Any]:
 
 
 def read_input(item: Any, segmenter: Segmenter = segment, number: int = 1) -> Input:
-    """Read one input.
-
-    Args:
-        item: the input.
-        segmenter: splits text into sentences and words.
-        number: the input's number among others, for messages.
+    """Read one input; `number` names it in messages.
 
     Raises:
         ValueError: if the input cannot be read.

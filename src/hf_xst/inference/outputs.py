@@ -44,11 +44,7 @@ _SPACY_COLUMNS = {"upos": "pos", "xpos": "tags", "deprel": "deps"}
 
 
 class ConlluWriter:
-    """Write annotations into CoNLL-U sentences.
-
-    Args:
-        models: the models that annotate, or others that predict columns.
-    """
+    """Write annotations into CoNLL-U sentences; `models` predict the columns."""
 
     def __init__(self, models: Sequence[StructureColumns]) -> None:
         nothing = torch.empty(0, dtype=torch.long)

@@ -29,6 +29,7 @@ from hf_xst.inference.annotation import (
     Annotator,
     check_tagger,
     find_tagger,
+    read_blocks,
 )
 from hf_xst.inference.inputs import Input, as_list, is_single, iterate_inputs, read_input
 from hf_xst.inference.outputs import Annotated, ConlluWriter, as_dict, check_parses, drawing, spacy_doc
@@ -186,8 +187,8 @@ class StructuredPipeline(Pipeline):
         self, sentences: Iterator[ConlluSentence], settings: Mapping[str, Any]
     ) -> Iterator[Annotated]:
         annotator = self._annotator.with_settings(AnnotationSettings(**settings))
-        for block in annotator.blocks(sentences, annotator.row):
-            yield from block
+        for number, block in enumerate(read_blocks(sentences)):
+            yield from annotator.annotate_block(block, warns=number == 0)
 
     def save_pretrained(  # type: ignore[override, unused-ignore]
         self, save_directory: str | os.PathLike[str], push_to_hub: bool = False, **kwargs: Any

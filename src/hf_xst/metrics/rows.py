@@ -20,16 +20,9 @@ def sentence_label(index: int, reference: Row) -> str:
 def paired_rows(
     predictions: Sequence[Row], references: Sequence[Row], predicted: Sequence[str], gold: Sequence[str]
 ) -> Iterator[tuple[str, Row, Row]]:
-    """Iterate over both sides together.
+    """Yield a label of each sentence for messages, its predicted row, and its gold row.
 
-    Args:
-        predictions: the predicted rows, in the order of the references.
-        references: the gold rows.
-        predicted: columns required of every predicted row.
-        gold: columns required of every gold row.
-
-    Yields:
-        A label of the sentence for messages, the predicted row, the gold row.
+    `predicted` and `gold` are the columns required of the rows of either side.
 
     Raises:
         ValueError: the two sides differ in sentences or words, or a column is missing.

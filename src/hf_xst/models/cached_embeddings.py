@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from safetensors import safe_open
@@ -18,16 +17,10 @@ from hf_xst.console import progress
 from hf_xst.files import atomic_path
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.running import BATCH_WORDS, EmbeddingSource, length_batches
 from hf_xst.numerics import tensors_digest
 
 EMBEDDINGS_FILE = "states.safetensors"
-
-
-class EmbeddingSource(Protocol):
-    """Anything that returns the word embeddings of a batch of sentences."""
-
-    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return the embeddings of a batch, (B, N, D), zeros as padding."""
 
 
 def encoder_fingerprint(model: StructuredModel) -> str | None:
@@ -53,11 +46,7 @@ def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> 
 
 
 class SharedEncoder:
-    """Embeddings of the latest batch, for all models that have the same frozen encoder; safe in threads.
-
-    Args:
-        model: any of these models.
-    """
+    """Embeddings of the latest batch, for all models with the frozen encoder of `model`; safe in threads."""
 
     def __init__(self, model: StructuredModel) -> None:
         self._model = model
@@ -87,8 +76,7 @@ def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, Embeddin
 class CachedEmbeddings:
     """Word embeddings in half precision, one (N, D) tensor for each distinct sentence.
 
-    Args:
-        fingerprint: the encoder's, see `encoder_fingerprint`.
+    `fingerprint` is that of the encoder, see `encoder_fingerprint`.
     """
 
     def __init__(self, fingerprint: str) -> None:
@@ -104,10 +92,7 @@ class CachedEmbeddings:
     ) -> CachedEmbeddings | None:
         """Return the embeddings of sentences for a model with a frozen encoder, None for other models.
 
-        Args:
-            model: the model that will read them.
-            sentences: lists of words.
-            folder: cache between runs, with one subfolder for each encoder; if omitted, memory only.
+        The folder, if given, caches them between runs, with one subfolder for each encoder.
         """
         fingerprint = encoder_fingerprint(model)
         if fingerprint is None:
@@ -122,28 +107,19 @@ class CachedEmbeddings:
         return cache
 
     def add(
-        self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = 2000
+        self, model: StructuredModel, sentences: Iterable[Sequence[str]], batch_words: int = BATCH_WORDS
     ) -> None:
-        """Encode the sentences that are not cached yet, longest first.
-
-        Args:
-            model: a model with this encoder.
-            sentences: lists of words.
-            batch_words: words of a batch, padding included.
-        """
+        """Encode the sentences that are not cached yet with a model that has this encoder."""
         words_of = {words_hash(words): list(words) for words in sentences}
         missing = [key for key in words_of if key not in self._embeddings]
-        todo = sorted(missing, key=lambda key: -len(words_of[key]))
-        start = 0
-        with progress("encoding words", len(todo)) as advance:
-            while start < len(todo):
-                keys = todo[start : start + max(1, batch_words // len(words_of[todo[start]]))]
+        with progress("encoding words", len(missing)) as advance:
+            for batch in length_batches([len(words_of[key]) for key in missing], batch_words):
+                keys = [missing[index] for index in batch]
                 # One copy from the device per batch: one per sentence would synchronise every time.
-                batch = encode_words(model, [words_of[key] for key in keys]).half().cpu()
-                for key, embeddings in zip(keys, batch, strict=True):
-                    self._embeddings[key] = embeddings[: len(words_of[key])].clone()
+                embeddings = encode_words(model, [words_of[key] for key in keys]).half().cpu()
+                for key, each in zip(keys, embeddings, strict=True):
+                    self._embeddings[key] = each[: len(words_of[key])].clone()
                 advance(len(keys))
-                start += len(keys)
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the embeddings of a batch, (B, N, D) in float32, zeros as padding.

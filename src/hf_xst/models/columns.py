@@ -20,7 +20,10 @@ Readable = dict[str, list[list[str]]]
 
 
 class StructureColumns(ABC):
-    """The columns of a kind of structure; models and other sources of distributions share it."""
+    """The columns of a kind of structure; models and other sources of distributions share it.
+
+    Methods that take label names default to `self.names`.
+    """
 
     structure: ClassVar[type[Structure]]
     structure_name: ClassVar[str] = "structure"
@@ -51,16 +54,10 @@ class StructureColumns(ABC):
         return {}
 
     def candidate_parts(self, candidates: Tensor) -> dict[str, Tensor]:
-        """Split candidates into the properties that they predict for their word, such as head and label.
+        """Split candidates, of any shape, into the properties that they predict, such as head and label.
 
-        Group i of a sentence belongs to its i-th word. The probability of a property's value is the mass of
-        the candidates with that value.
-
-        Args:
-            candidates: any shape, indices of candidates.
-
-        Returns:
-            For each property a tensor of the same shape, equal numbers for equal values.
+        Group i of a sentence belongs to its i-th word. Each property is a tensor of the same shape, with
+        equal numbers for equal values; the probability of a value is the mass of the candidates with it.
         """
         return {"label": candidates}
 
@@ -68,36 +65,20 @@ class StructureColumns(ABC):
     def readable_candidates(
         cls, words: Sequence[str], allowed: Sequence[Sequence[int]], names: Sequence[str]
     ) -> Readable:
-        """Write one sentence's allowed candidates as columns of text, with a list of strings for each word.
+        """Write the allowed candidates of each group as columns of text, a list of strings for each word.
 
-        Args:
-            words: the N words.
-            allowed: the allowed candidates of each group.
-            names: the labels of the candidates.
-
-        Returns:
-            Columns by name; the same names for every sentence, even an empty one.
+        The names of the columns are the same for every sentence, even an empty one.
         """
         labels = [list(dict.fromkeys(names[each % len(names)] for each in group)) for group in allowed]
         return {"allowed_labels": labels}
 
     def with_label_rules(self, distribution: Structure, names: Sequence[str] | None = None) -> Structure:
-        """Return the distribution with the rules that the labels of its best structures obey.
-
-        Args:
-            distribution: over structures of this kind.
-            names: its labels; defaults to `self.names`.
-        """
+        """Return the distribution with the rules that the labels of its best structures obey."""
         return distribution
 
     @abstractmethod
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Turn gold columns into `labels`; -1 for padding and unknown names.
-
-        Args:
-            rows: B prepared rows with its `columns`.
-            names: label names; defaults to `self.names`.
-        """
+        """Turn the gold columns of B prepared rows into `labels`; -1 for padding and unknown names."""
 
     @abstractmethod
     def gold_best(self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None) -> Any:
@@ -105,13 +86,7 @@ class StructureColumns(ABC):
 
     @abstractmethod
     def decode(self, best: Any, lengths: Tensor, names: Sequence[str] | None = None) -> list[Columns]:
-        """Turn the `best()` of a batch into its columns, one mapping per sentence.
-
-        Args:
-            best: the structure's `best()`.
-            lengths: (B,) words of each sentence.
-            names: label names of `best`; defaults to `self.names`.
-        """
+        """Turn the `best()` of a batch into its columns, one mapping per sentence; `lengths` are (B,)."""
 
 
 class TagColumns(StructureColumns):
@@ -244,16 +219,10 @@ class TreeColumns(StructureColumns):
 
 
 def possible_pairs(names: Sequence[str], lengths: Tensor, pairs: int, scheme: str | None = None) -> Tensor:
-    """Return which pairs of adjacent tags respect the boundaries and the scheme.
+    """Return which pairs of adjacent tags respect the boundaries and the scheme: bool (B, P, T+2, T+2).
 
-    Args:
-        names: the T tags and the two boundaries.
-        lengths: (B,) words of each sentence.
-        pairs: number of pairs P, at least N+1.
-        scheme: `"bio"` or None.
-
-    Returns:
-        Bool (B, P, T+2, T+2).
+    `names` are the T tags and the two boundaries, `lengths` (B,) the words of each sentence, and P, at least
+    N+1, the number of pairs.
     """
     tags = len(names)
     start, end = tags - 2, tags - 1
@@ -268,14 +237,7 @@ def possible_pairs(names: Sequence[str], lengths: Tensor, pairs: int, scheme: st
 
 
 def bio_pairs(names: Sequence[str]) -> Tensor:
-    """Return which pairs of tags are valid in BIO: `I-X` only follows `B-X` or `I-X`.
-
-    Args:
-        names: the T tags; `O` and the boundaries have no type.
-
-    Returns:
-        Bool (T, T): previous tag, next tag.
-    """
+    """Return which pairs (previous, next) are valid, bool (T, T): `I-X` only follows `B-X` or `I-X`."""
     types = [span_type(name) for name in names]
     type_id = torch.tensor([types.index(each) for each in types])
     is_inside = torch.tensor([name.startswith("I-") for name in names])

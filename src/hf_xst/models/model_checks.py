@@ -112,10 +112,7 @@ def read_tensors(name: str, hub: Mapping[str, Any]) -> dict[str, tuple[str, int]
 def check_weights(name: str, build: Callable[[], nn.Module], hub: Mapping[str, Any]) -> None:
     """Compare the files of a model with its configuration, before memory for the model is allocated.
 
-    Args:
-        name: a folder or a Hub id.
-        build: makes the model; called with tensors that have no memory.
-        hub: arguments of `from_pretrained`.
+    `build` makes the model; it is called with tensors that have no memory.
 
     Raises:
         ValueError: as `read_tensors`; or the configuration describes no model, or a much larger one than the

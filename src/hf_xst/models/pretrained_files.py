@@ -26,12 +26,9 @@ from hf_xst.models.model_checks import (
 
 
 def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrainedModel:
-    """Load an encoder in float32, from safetensors only.
+    """Load an encoder (a folder or a Hub id) in float32, from safetensors only.
 
-    Args:
-        name: a folder or a Hub id.
-        layers: number of layers to keep, below 1 their share; defaults to all.
-        hub: arguments of `from_pretrained`, such as `revision`.
+    `layers` is the number of layers to keep, below 1 their share; `hub` are arguments of `from_pretrained`.
 
     Raises:
         ValueError: the encoder has fewer layers, a decoder, or code from outside transformers, or its files
@@ -76,11 +73,7 @@ def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
-    """Load a tokenizer that maps pieces to words.
-
-    Args:
-        name: a folder or a Hub id.
-        hub: arguments of `from_pretrained`, such as `revision`.
+    """Load a tokenizer that maps pieces to words; arguments as for `load_encoder`.
 
     Raises:
         ValueError: the tokenizer has no such map, or requires code from outside transformers.

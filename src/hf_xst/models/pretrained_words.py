@@ -185,14 +185,7 @@ class PretrainedWords(nn.Module):
     def forward(
         self, lengths: Tensor, input_ids: Tensor, attention_mask: Tensor, piece_slots: Tensor
     ) -> Tensor:
-        """Return embeddings (B, N, D), zeros for words without pieces.
-
-        Args:
-            lengths: (B,) words of each sentence.
-            input_ids: (W, P), from `featurise`, like the next two.
-            attention_mask: (W, P).
-            piece_slots: (W, P).
-        """
+        """Return embeddings (B, N, D), zeros for words without pieces; tensors as from `featurise`."""
         batch, longest = lengths.shape[0], int(lengths.max())
         if not len(input_ids):
             size = (batch, longest, self.model.config.hidden_size)
@@ -201,13 +194,9 @@ class PretrainedWords(nn.Module):
             pieces: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         used = piece_slots >= 0
         slots, states = piece_slots[used], at_least_single(pieces[used])
-        if self.piece_pooling == "first":
-            first = torch.ones_like(slots, dtype=torch.bool)
-            first[1:] = slots[1:] != slots[:-1]
-            slots, states = slots[first], states[first]
-        summed = states.new_zeros(batch * longest, states.shape[-1]).index_add(0, slots, states)
-        counts = states.new_zeros(batch * longest).index_add(0, slots, states.new_ones(slots.shape))
-        return (summed / counts.clamp(min=1)[:, None]).view(batch, longest, -1)
+        summed = sum_pieces(states, slots, batch * longest, self.piece_pooling)
+        counts = sum_pieces(states.new_ones(len(slots), 1), slots, batch * longest, self.piece_pooling)
+        return (summed / counts.clamp(min=1)).view(batch, longest, -1)
 
     # -- files ----------------------------------------------------------------------------------------
 
@@ -254,6 +243,15 @@ class PretrainedWords(nn.Module):
         self._prefix = word_prefix(self._tokenizer)
 
 
+def sum_pieces(states: Tensor, slots: Tensor, size: int, pooling: str) -> Tensor:
+    """Sum the states (K, D) of the pieces in each slot, or take those of its first piece: (size, D)."""
+    if pooling == "first":
+        first = torch.ones_like(slots, dtype=torch.bool)
+        first[1:] = slots[1:] != slots[:-1]
+        slots, states = slots[first], states[first]
+    return states.new_zeros(size, states.shape[-1]).index_add(0, slots, states)
+
+
 def window_starts(pieces: int, room: int) -> list[int]:
     """Return where windows of `room` pieces start: every half window, the last one flush with the end."""
     if pieces <= room:
@@ -263,14 +261,10 @@ def window_starts(pieces: int, room: int) -> list[int]:
 
 
 def assign_words(word_of: Sequence[int], room: int) -> list[int]:
-    """Return, for each piece, the index of the window that its embedding is taken from.
+    """Return, for each piece, the index of the window of `room` pieces that its embedding is taken from.
 
     A word is assigned to the window whose centre is nearest to its own. The pieces of a word longer than half
-    a window are assigned one by one, so no word is ever cut off.
-
-    Args:
-        word_of: the word of each piece, ascending.
-        room: pieces in a window.
+    a window are assigned one by one, so no word is ever cut off. `word_of` is ascending.
     """
     starts = window_starts(len(word_of), room)
     if len(starts) == 1:
@@ -285,12 +279,9 @@ def assign_words(word_of: Sequence[int], room: int) -> list[int]:
 
 
 def cut_windows(pieces: Pieces, first_slot: int, max_pieces: int) -> list[Window]:
-    """Cut a sentence into windows, each with the tokenizer's pieces before and after it.
+    """Cut a sentence into windows of `max_pieces`, including the tokenizer's before and after the sentence's.
 
-    Args:
-        pieces: the sentence.
-        first_slot: the slot of its first word; each piece has its word's slot in exactly one window.
-        max_pieces: pieces in a window, including those of the tokenizer.
+    The first word has the slot `first_slot`; each piece has its word's slot in exactly one window.
 
     Raises:
         ValueError: the tokenizer's own pieces leave no room.

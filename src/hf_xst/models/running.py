@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from hf_xst.models.cached_embeddings import EmbeddingSource
 from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
 from hf_xst.processes import share
 
@@ -25,13 +24,18 @@ FILLER = "filler"
 """Column that is true for rows that only pad the last batch; they get weight 0."""
 
 
+class EmbeddingSource(Protocol):
+    """Anything that returns the word embeddings of a batch of sentences."""
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the embeddings of a batch, (B, N, D), zeros as padding."""
+
+
 class Collator:
     """Turn rows into the arguments of `model.forward` and the weights of the loss.
 
-    Args:
-        model: the model that receives the batch.
-        embeddings: cached embeddings of a frozen encoder; if given, words are not encoded again.
-        gold: add `labels` and `units` if the rows have the model's gold columns.
+    With embeddings of a frozen encoder, words are not encoded again. With `gold`, `labels` and `units` are
+    added if the rows have the model's gold columns.
     """
 
     def __init__(
@@ -61,15 +65,10 @@ def row_units(rows: Sequence[Row]) -> Tensor:
 
 
 def length_batches(lengths: Sequence[int], batch_words: int = BATCH_WORDS) -> Iterator[list[int]]:
-    """Group sentences into batches of similar length.
+    """Yield the indices of sentences in batches of similar length, longest first; each index once.
 
-    Args:
-        lengths: words of each sentence.
-        batch_words: words of a batch, padding included. Pairs of words are limited in proportion, so long
-            sentences come in smaller batches.
-
-    Yields:
-        Indices of the sentences of a batch, longest sentences first; each index once.
+    A batch has at most `batch_words` words, padding included. Pairs of words are limited in proportion, so
+    long sentences come in smaller batches.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     start = 0
@@ -86,16 +85,10 @@ def run_batches(
     batch_words: int = BATCH_WORDS,
     window: int = WINDOW,
 ) -> Iterator[list[tuple[list[int], Result]]]:
-    """Apply `run` to batches of similar length; several processes share the batches.
+    """Apply `run` to batches of similar length (`length_batches`); several processes share the batches.
 
-    Args:
-        rows: sentences, read lazily.
-        run: function from the rows of a batch to its result.
-        batch_words: see `length_batches`.
-        window: rows read ahead.
-
-    Yields:
-        For each window, its batches (indices in the window) with their results.
+    For each `window` of rows, which are read lazily, the batches (indices in the window) are yielded with
+    their results.
     """
     stream = iter(rows)
     while block := list(islice(stream, window)):
@@ -139,13 +132,9 @@ def predict_rows(
     batch_words: int = BATCH_WORDS,
     embeddings: EmbeddingSource | None = None,
 ) -> Iterator[dict[str, list[Any]]]:
-    """Yield the best structure of each row as the model's columns, in order.
+    """Yield the best structure of each prepared row as the model's columns, in order.
 
-    Args:
-        model: the model.
-        rows: prepared rows; memory does not grow with their number.
-        batch_words: see `length_batches`.
-        embeddings: cached embeddings of a frozen encoder.
+    Memory does not grow with the number of rows; see `Collator` and `length_batches` for the rest.
     """
 
     def run(batch: list[Row]) -> list[dict[str, list[Any]]]:

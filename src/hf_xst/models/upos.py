@@ -43,10 +43,7 @@ class UposEmbeddings(nn.Module):
             self.embeddings.weight[UNKNOWN].zero_()
 
     def featurise(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
-        """Return the indices of the tags, (B, N), 0 for unknown tags and padding.
-
-        Args:
-            rows: B mappings with `words` and `upos`.
+        """Return the indices of the tags of B rows, (B, N), 0 for unknown tags and padding.
 
         Raises:
             ValueError: a sentence has no tags although the model requires them, or a wrong number of tags.
@@ -68,13 +65,7 @@ class UposEmbeddings(nn.Module):
         return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=UNKNOWN)
 
     def forward(self, ids: Tensor, lengths: Tensor, leading: int, trailing: int) -> Tensor:
-        """Embed the tags of a batch and of the special words around each sentence.
-
-        Args:
-            ids: (B, N), from `featurise`.
-            lengths: (B,) words of each sentence.
-            leading: special words before the first word.
-            trailing: special words after the last word.
+        """Embed the tags (B, N) of a batch and of the special words around each sentence.
 
         Returns:
             (B, leading + N + trailing, E).

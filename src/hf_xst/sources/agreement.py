@@ -173,14 +173,7 @@ def measure_sources(
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
 ) -> dict[str, dict[str, float]]:
-    """Compute the measures of all sources without labels; see `SourceMeasures.result`.
-
-    Args:
-        pool: the sources, over one label set.
-        rows: prepared rows; their gold is not read.
-        sigma: mass kept in the charts whose size is measured.
-        floor: added to each marginal before the logarithm.
-        batch_words: see `hf_xst.models.running`.
+    """Compute the measures of all sources without labels on prepared rows; see `SourceMeasures`.
 
     Raises:
         ValueError: there is no sentence.
@@ -196,11 +189,7 @@ def measure_sources(
 
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:
-    """Rank sources by a measure, best first; ties keep their order.
-
-    Args:
-        measures: measures by source, see `SourceMeasures.result`.
-        measure: one of `MEASURES`.
+    """Rank sources by a measure of `MEASURES`, best first; ties keep their order.
 
     Raises:
         ValueError: the measure is unknown.

@@ -170,10 +170,8 @@ def finite(value: Any) -> Any:
 class QualityTotals:
     """Size, precision and recall of one kind of chart, summed over batches.
 
-    Of each sentence only the log of its chart's size is kept, for the median.
-
-    Args:
-        added: number of groups that the model adds at a sentence's start and end.
+    Of each sentence only the log of its chart's size is kept, for the median. `added` is the number of groups
+    that the model adds at a sentence's start and end.
     """
 
     def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
@@ -182,12 +180,10 @@ class QualityTotals:
         self._totals: dict[str, dict[str, Any]] = {}
 
     def add(self, distribution: Structure, chart: Tensor, gold: Tensor) -> None:
-        """Add a batch; a gold candidate with an unknown label is in no structure and counts in denominators.
+        """Add a batch, given a chart, bool (B, G, C), and the right candidates (B, G).
 
-        Args:
-            distribution: any distribution over the B sentences' structures; its scores do not matter.
-            chart: bool (B, G, C).
-            gold: (B, G), index of the right candidate, -1 if its label is unknown.
+        A gold candidate with an unknown label, -1, is in no structure and counts in denominators. The scores
+        of the distribution do not matter.
         """
         for scope, counted in counted_groups(distribution, self._added).items():
             part = _terms(distribution, chart, gold, counted)
@@ -317,12 +313,9 @@ def split_distance(
 
 
 class DistanceTotals:
-    """Distance of one pool from gold, summed over batches.
+    """Distance of one pool from gold, summed over batches; `added` as in `QualityTotals`.
 
     Groups whose gold label is unknown are left out and counted; the averages of the others stand for them.
-
-    Args:
-        added: number of groups that the model adds at a sentence's start and end.
     """
 
     def __init__(self, added: tuple[int, int] = (0, 0)) -> None:

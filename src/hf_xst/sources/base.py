@@ -40,13 +40,7 @@ class Source(Protocol):
 
 
 class LabelledTags(TagColumns):
-    """Tags by name.
-
-    Args:
-        tags: the T tags.
-        column: the column of the tags.
-        scheme: `"bio"` if the tags mark spans; invalid pairs are then excluded.
-    """
+    """Tags by name, without the boundaries; with the scheme `"bio"` they mark spans."""
 
     def __init__(self, tags: Sequence[str], column: str = "upos", scheme: str | None = None) -> None:
         self._tags, self._column, self._scheme = list(tags), column, scheme
@@ -68,11 +62,7 @@ class LabelledTags(TagColumns):
 
 
 class LabelledTrees(TreeColumns):
-    """Trees with relations by name.
-
-    Args:
-        relations: the L relations.
-    """
+    """Trees with relations by name."""
 
     def __init__(self, relations: Sequence[str]) -> None:
         self._relations = list(relations)

@@ -27,12 +27,7 @@ BUILDING = "building.json"
 
 
 class ChartMaker:
-    """Make chart rows from sentences.
-
-    Args:
-        pool: the sources.
-        settings: rule and parameters.
-    """
+    """Make chart rows from sentences."""
 
     def __init__(self, pool: SourcePool, settings: ChartSettings) -> None:
         self.pool, self.settings = pool, settings
@@ -77,16 +72,8 @@ def build_shards(
 ) -> ChartCounts:
     """Write charts for all rows as `data/train-*.parquet`; complete shards are kept.
 
-    Args:
-        rows: sentences in the prepared layout, without gold.
-        make: makes the chart rows of a batch.
-        output: folder of the charts.
-        identity: everything that the charts depend on besides the sentences.
-        batch_words: see `length_batches`.
-        shard_size: sentences per shard.
-
-    Returns:
-        Counts over all shards, including those of an earlier run.
+    `identity` is everything that the charts depend on besides the sentences. Returned are the counts over all
+    shards, including those of an earlier run.
 
     Raises:
         ValueError: the folder holds charts with another identity; the message lists the differences.

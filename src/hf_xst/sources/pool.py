@@ -10,10 +10,10 @@ from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.chart import SourceDistributions
-from hf_xst.models.cached_embeddings import EmbeddingSource, shared_encoders
+from hf_xst.models.cached_embeddings import shared_encoders
 from hf_xst.models.columns import Row, StructureColumns
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.models.running import run_rows
+from hf_xst.models.running import EmbeddingSource, run_rows
 from hf_xst.sources.base import LabelledTags, LabelledTrees, Source
 from hf_xst.sources.stored import MarginalsStore
 from hf_xst.sources.word_checks import warn_of_different_vectors
@@ -24,15 +24,7 @@ AnySource = StructuredModel | Source
 
 @dataclass
 class PooledSource:
-    """A source and how its labels map to those of the pool.
-
-    Args:
-        name: its name.
-        source: a model of this package, or any other source.
-        kind: its kind of structure and columns; the model itself for a model.
-        relabelling: from its labels to those of the pool.
-        embeddings: cached embeddings for a model.
-    """
+    """A source and how its labels map to those of the pool; `kind` is the source itself for a model."""
 
     name: str
     source: AnySource
@@ -140,9 +132,7 @@ class SourcePool:
     def gold_candidates(self, rows: Sequence[Row], like: Structure) -> Tensor:
         """Return the gold candidates of a batch over the labels of the pool: (B, G), -1 for unknown labels.
 
-        Args:
-            rows: B rows with gold.
-            like: a distribution over the batch's structures.
+        `like` is a distribution over the batch's structures.
 
         Raises:
             ValueError: the rows hold no gold.

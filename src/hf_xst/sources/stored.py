@@ -91,9 +91,7 @@ class MarginalsStore:
     def read(self, rows: Sequence[Row], run: Callable[[], Found]) -> Found:
         """Return the distributions of a batch, and the dropped mass of each source and sentence, (S, B).
 
-        Args:
-            rows: B sentences.
-            run: computes both, if the store lacks one of the sentences.
+        `run` computes both, if the store lacks one of the sentences.
         """
         keys = [_key(row, self._columns) for row in rows]
         stored = self._find(keys)

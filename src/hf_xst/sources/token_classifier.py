@@ -24,7 +24,7 @@ from hf_xst.models.columns import Row
 from hf_xst.models.configuration import StructuredConfig, check_names
 from hf_xst.models.model_checks import check_loaded, read_settings, read_tensors
 from hf_xst.models.pretrained_files import load_tokenizer, piece_limit
-from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.pretrained_words import PretrainedWords, sum_pieces
 from hf_xst.numerics import safe_log, tensors_digest, working_dtype
 from hf_xst.records import checked
 from hf_xst.remote import explain_hub_error, split_revision
@@ -125,13 +125,8 @@ class TokenClassifier(OtherTagger):
         summed = tag_of_label.new_zeros(len(sentences) * longest, len(tag_of_label))  # (B * N, K)
         if len(slots):
             is_used = slots >= 0
-            slots = slots[is_used]
             pieces = model(**features).logits[is_used].to(summed.dtype).softmax(-1)
-            if self.pooling == "first":
-                is_first = torch.ones_like(slots, dtype=torch.bool)
-                is_first[1:] = slots[1:] != slots[:-1]
-                slots, pieces = slots[is_first], pieces[is_first]
-            summed.index_add_(0, slots, pieces)
+            summed = sum_pieces(pieces, slots[is_used], len(summed), self.pooling)
         tags = summed @ tag_of_label  # (B * N, T); normalising makes the sum over pieces their mean
         total = tags.sum(-1, keepdim=True)
         tags = torch.where(total > 0, tags / total, 1 / tags.shape[-1])

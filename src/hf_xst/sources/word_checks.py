@@ -33,11 +33,9 @@ def warn_of_different_vectors(models: Mapping[str, StructuredModel]) -> None:
 
 
 def warn_of_unknown_words(model: object, sentences: Iterable[Sequence[str]]) -> None:
-    """Warn if a model that reads words by vectors knows less than half of the words of a text.
+    """Warn if a model that reads words by vectors knows less than half of the words of the first sentences.
 
-    Args:
-        model: a model, or any other source, which is not checked.
-        sentences: their words; the first sentences are sampled.
+    Other sources than models are not checked.
     """
     table = model.encoder.words if isinstance(model, StructuredModel) else None
     if not isinstance(table, VectorTable):
@@ -62,13 +60,9 @@ def check_text(models: Mapping[str, object], rows: Any) -> None:
 def check_tags(
     model: object, sentences: Iterable[Sequence[str] | None], name: str = "the model", *, warns: bool = True
 ) -> None:
-    """Check that a model which reads UPOS tags knows those of a text; warn if it knows few.
+    """Check that a model which reads UPOS tags knows those of a text; if `warns`, warn if it knows few.
 
-    Args:
-        model: a model, or any other source, which is not checked.
-        sentences: their tags; sentences without tags are ignored.
-        name: the name of the model, for messages.
-        warns: whether to warn.
+    Other sources than models and sentences without tags are ignored; `name` is for messages.
 
     Raises:
         ValueError: the model knows none of the tags. (A single sentence may have only rare UPOS tags.)
@@ -98,11 +92,6 @@ def check_tags(
 
 def check_vectors(model: StructuredModel, info: ChartInfo, vectors: WordVectors | None) -> None:
     """Check that a model that reads words by vectors reads those that charts were made with.
-
-    Args:
-        model: the model to train on the charts.
-        info: the record of the charts.
-        vectors: the word vectors given for the model.
 
     Raises:
         ValueError: none were given, so that it would read the text by vectors of its own language.

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.dataset import from_ragged, narrowed, stored_log_probs, structure_triples, words_hash
-from hf_xst.models.cached_embeddings import EmbeddingSource
 from hf_xst.models.modeling import Row, StructuredModel
-from hf_xst.models.running import Collator, row_units
+from hf_xst.models.running import Collator, EmbeddingSource, row_units
 
 Bests = Literal["sources", "pool", "none"]
 
