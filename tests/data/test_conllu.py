@@ -53,7 +53,7 @@ def test_columns_contain_words_only():
     assert first.heads == ["2", "3", "0"]
     assert first.deprels == ["case", "det", "root"]
     assert first.upos == ["ADP", "DET", "NOUN"]
-    assert first.xpos == ["S", "_", "_"]
+    assert first.column("xpos") == ["S", "_", "_"]
     assert first.comments == ["# newdoc", "#", "# sent_id = a-1", "#nospace=1", "# text = Del = mar"]
     assert (first.sent_id, first.text, first.identifier) == ("a-1", "Del = mar", "a-1")
     assert second.words == ["#", "_"]
@@ -193,7 +193,7 @@ def test_names_that_misc_cannot_hold_are_rejected(name):
 def test_with_annotation_writes_other_columns_to_misc():
     sentence = ConlluSentence.from_words(["a", "b", "c"], columns={"misc": ["S=No|ner=X", "x=y|ner=Y", "_"]})
     annotated = sentence.with_annotation({"xpos": ["A", "B", "C"], "ner": ["O", "_", "Z"], "n": [1, 2, 3]})
-    assert annotated.xpos == ["A", "B", "C"]
+    assert annotated.column("xpos") == ["A", "B", "C"]
     assert annotated.column("misc") == ["S=No|ner=O|n=1", "x=y|n=2", "ner=Z|n=3"]
     assert annotated.with_annotation({}) == annotated
     assert annotated.with_annotation({}, drop=["n", "S"]).column("misc") == ["ner=O", "x=y", "ner=Z"]

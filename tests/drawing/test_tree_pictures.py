@@ -20,7 +20,7 @@ from helpers.pictures import (
 from hf_xst.drawing import Drawing, dependency_svg
 from hf_xst.drawing.arcs import levels
 from hf_xst.drawing.markup import is_right_to_left, standalone, text_width
-from hf_xst.drawing.notebook import html_page
+from hf_xst.drawing.views import html_page
 
 PLAIN = (
     "The big dog saw a cat .".split(),

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from helpers.tiny_models import ROWS, SENTENCES, TAGS, UPOS, WORDS, loud, parser, tagger, word_vectors
-from hf_xst.models.encoders import WordEncoder
-from hf_xst.models.upos import UposEmbeddings
+from hf_xst.models.encoders import UposEmbeddings, WordEncoder
 from hf_xst.models.words import VectorTable
 
 

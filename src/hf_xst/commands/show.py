@@ -17,10 +17,9 @@ from hf_xst.data import ConlluSentence, read_conllu
 from hf_xst.data.pairing import pair_sentences
 from hf_xst.data.sentence import BLANK, misc_attribute
 from hf_xst.drawing.markup import standalone
-from hf_xst.drawing.notebook import Drawing, html_page
 from hf_xst.drawing.tables import Columns
 from hf_xst.drawing.text import check_columns
-from hf_xst.drawing.views import ChartView
+from hf_xst.drawing.views import ChartView, Drawing, html_page
 from hf_xst.files import protect_files, protect_inputs, write_text
 from hf_xst.models.kinds import TASK_OF_MODEL_TYPE
 from hf_xst.records import option

@@ -153,21 +153,9 @@ def map_rows(
     )
 
 
-def cached_dataset(
-    path: str | os.PathLike[str],
-    rows: Callable[[], Iterable[Row]],
-    features: Features,
-    *,
-    kind: str,
-    cache_dir: str | os.PathLike[str] | None = None,
-) -> Dataset:
-    """Return the rows of a file as a memory-mapped data set, cached by the file's name and content.
-
-    Rows are streamed to the cache, so memory does not grow with the file; a failed build leaves no files.
-    Each kind of reader has its own subfolder. The cache defaults to a folder in the cache of `datasets`.
-    """
-    key = f"{Path(path).name} {sha256_of(path)}"
-    return cached_rows(key, rows, features, kind=kind, cache_dir=cache_dir)
+def file_key(path: str | os.PathLike[str]) -> str:
+    """Identify a file by its name and content."""
+    return f"{Path(path).name} {sha256_of(path)}"
 
 
 def cached_rows(
@@ -178,7 +166,11 @@ def cached_rows(
     kind: str,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """Return rows as a memory-mapped data set, cached by a key of all that they depend on."""
+    """Return rows as a memory-mapped data set, cached by a key of all that they depend on.
+
+    Rows are streamed to the cache, so memory does not grow with their number; a failed build leaves no files.
+    Each kind of reader has its own subfolder. The cache defaults to a folder in the cache of `datasets`.
+    """
     root = Path(datasets.config.HF_DATASETS_CACHE if cache_dir is None else cache_dir)
     digest = hashlib.sha256(f"{_CACHE_VERSION} {key} {features}".encode()).hexdigest()
     cached = root / "hf_xst" / kind / digest[:32] / "rows.arrow"

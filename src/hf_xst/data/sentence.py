@@ -115,11 +115,6 @@ class ConlluSentence:
         return self.column("upos")
 
     @property
-    def xpos(self) -> list[str]:
-        """XPOS of each word."""
-        return self.column("xpos")
-
-    @property
     def heads(self) -> list[str]:
         """HEAD of each word as written, not validated."""
         return self.column("head")

@@ -26,7 +26,7 @@ from typing import Any
 from datasets import Dataset
 
 from hf_xst.data.conllu import read_conllu
-from hf_xst.data.layout import STRINGS, Row, cached_dataset, rows_to_dataset
+from hf_xst.data.layout import STRINGS, Row, cached_rows, file_key, rows_to_dataset
 from hf_xst.data.preparation import prepare, prepared_features
 from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import ConlluSentence
@@ -82,7 +82,8 @@ def read_unlabelled(
     features = prepared_features(gold=False)
     rows = partial(_rows, source, resolved)
     if isinstance(source, (str, os.PathLike)):
-        return cached_dataset(source, rows, features, kind=f"unlabelled-{resolved}", cache_dir=cache_dir)
+        kind = f"unlabelled-{resolved}"
+        return cached_rows(file_key(source), rows, features, kind=kind, cache_dir=cache_dir)
     return rows_to_dataset(rows(), features)
 
 

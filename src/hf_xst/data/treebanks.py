@@ -26,7 +26,8 @@ from hf_xst.data.layout import (
     UPOS_INDEX,
     UPOS_TAGS,
     Row,
-    cached_dataset,
+    cached_rows,
+    file_key,
     map_rows,
     sentence_to_row,
 )
@@ -110,7 +111,7 @@ def _load_file(path: Path, cache_dir: PathLike | None) -> Dataset:
         is_json = path.name.removesuffix(".gz").endswith(".jsonl")
         return map(sentence_to_row, read_labelled_jsonl(path) if is_json else read_conllu(path))
 
-    return cached_dataset(path, rows, TREEBANK_FEATURES, kind="treebanks", cache_dir=cache_dir)
+    return cached_rows(file_key(path), rows, TREEBANK_FEATURES, kind="treebanks", cache_dir=cache_dir)
 
 
 def _load_from_hub(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from hf_xst.drawing.arcs import dependency_svg
 from hf_xst.drawing.charts import chain_chart_svg, tree_chart_svg
-from hf_xst.drawing.notebook import Drawing
 from hf_xst.drawing.tables import heat_svg
 from hf_xst.drawing.text import tree_text
-from hf_xst.drawing.views import ChartView
+from hf_xst.drawing.views import ChartView, Drawing
 
 __all__ = [
     "ChartView",

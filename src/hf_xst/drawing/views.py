@@ -1,17 +1,19 @@
-"""Draw charts given as tensors of candidates, whatever their structure, as a picture and as text."""
+"""Draw trees, and charts given as tensors of candidates, as pictures for pages and as text for a shell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from hf_xst.drawing.arcs import dependency_svg
 from hf_xst.drawing.charts import STAR, Candidate, chain_chart_svg, count_text, tree_chart_svg
-from hf_xst.drawing.markup import is_right_to_left
-from hf_xst.drawing.notebook import Drawing
+from hf_xst.drawing.markup import FONTS, element, is_right_to_left, standalone
 from hf_xst.drawing.tables import (
     Columns,
     chain_candidates,
@@ -21,7 +23,8 @@ from hf_xst.drawing.tables import (
     tree_candidates,
     tree_column,
 )
-from hf_xst.drawing.text import isolated
+from hf_xst.drawing.text import isolated, tree_text
+from hf_xst.files import write_text
 from hf_xst.structures import DependencyTreeCRF
 from hf_xst.structures.base import Structure
 
@@ -29,6 +32,72 @@ from hf_xst.structures.base import Structure
 MOST_ARCS = 50
 MOST_PAIRS = 300
 Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture of a sentence in both forms.
+
+    Attributes:
+        svg: the picture.
+        text: the same for a terminal.
+        right_to_left: whether a picture wider than the page shows its right end first.
+    """
+
+    svg: str
+    text: str
+    right_to_left: bool = False
+
+    @classmethod
+    def tree(
+        cls,
+        words: Sequence[str],
+        heads: Sequence[int],
+        labels: Sequence[str],
+        *,
+        upos: Sequence[str] | None = None,
+        confidence: Sequence[float] | None = None,
+        title: str | None = None,
+    ) -> Drawing:
+        """Draw a dependency tree; see `dependency_svg` and `tree_text`.
+
+        Raises:
+            ValueError: if the columns differ in length or the heads do not form a tree.
+        """
+        text = tree_text(words, heads, labels, upos)
+        svg = dependency_svg(words, heads, labels, upos=upos, confidence=confidence, title=title)
+        return cls(svg, text, is_right_to_left(words))
+
+    def _repr_html_(self) -> str:
+        return scrolling(self.svg, self.right_to_left)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file with its own colours, for light and dark pages."""
+        write_text(path, standalone(self.svg))
+
+
+def scrolling(svg: str, right_to_left: bool = False) -> str:
+    """Wrap a picture in a box that scrolls sideways on narrow pages."""
+    return element("div", svg, style="overflow-x:auto;max-width:100%", dir="rtl" if right_to_left else "ltr")
+
+
+def html_page(drawings: Iterable[tuple[str, Drawing]], title: str) -> str:
+    """Write an HTML page with a heading and a picture for each drawing."""
+    sections = "".join(
+        f"<section><h2>{escape(name)}</h2>{drawing._repr_html_()}</section>\n" for name, drawing in drawings
+    )
+    style = (
+        f":root{{color-scheme:light dark;font-family:{FONTS}}}body{{margin:1.5rem}}"
+        "h1{font-size:1.2rem}h2{font-size:.9rem;font-weight:normal;opacity:.75}"
+    )
+    return (
+        "<!doctype html>\n<!-- written by hf-xst show -->\n<html>\n"
+        f'<head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n{sections}</body>\n</html>\n"
+    )
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,6 @@ def decode_output(
         confidence: add probabilities.
         kbest: add as many most probable structures.
     """
-    assert output.lengths is not None
     distribution, lengths = model.distribution(output), output.lengths
     if decoding == "best" and not confidence and not kbest:
         return [Annotation(columns) for columns in model.decode(distribution.best(), lengths)]

@@ -12,16 +12,15 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils.generic import ModelOutput
 
+from hf_xst.data.sentence import BLANK
 from hf_xst.models.columns import Columns as Columns
 from hf_xst.models.columns import Readable as Readable
 from hf_xst.models.columns import Row as Row
 from hf_xst.models.columns import StructureColumns
 from hf_xst.models.configuration import StructuredConfig
-from hf_xst.models.upos import UposEmbeddings
+from hf_xst.models.encoders import UposEmbeddings
 from hf_xst.models.word_model import WordModel
 from hf_xst.structures.base import Structure
-
-_BLANK = "_"
 
 
 @dataclass
@@ -37,8 +36,8 @@ class StructuredOutput(ModelOutput):
     """
 
     loss: Tensor | None = None
-    scores: Tensor | None = None
-    lengths: Tensor | None = None
+    scores: Tensor = None  # type: ignore[assignment]  # always set; the library requires defaults
+    lengths: Tensor = None  # type: ignore[assignment]
     losses: Tensor | None = None
     units: Tensor | None = None
 
@@ -133,8 +132,8 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
         for row in rows:
             labels.update(row[column or cls.label_column])
             upos.update(row.get("upos") or ())
-        names = sorted(upos - {_BLANK})
-        settings: dict[str, Any] = {"labels": sorted(labels - {_BLANK}), "upos_names": names}
+        names = sorted(upos - {BLANK})
+        settings: dict[str, Any] = {"labels": sorted(labels - {BLANK}), "upos_names": names}
         return settings if names else settings | {"uses_upos": False}
 
     def check_reads(self, other: StructuredModel) -> None:

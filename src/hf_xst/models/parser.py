@@ -131,8 +131,6 @@ class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-c
             output: scores of a batch.
             labels: (B, N, 2); a word with head -1 is ignored, one with label -1 contributes its head only.
         """
-        assert output.scores is not None
-        assert output.lengths is not None
         heads, gold_labels = labels.unbind(-1)
         index = heads.clamp(min=0)[:, None]  # (B, 1, N)
         label_index = index[..., None].expand(-1, -1, -1, output.scores.shape[-1])
@@ -153,7 +151,6 @@ class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-c
 
     def distribution(self, output: StructuredOutput) -> Structure:
         """Return the distribution over labelled trees."""
-        assert output.scores is not None
         trees = DependencyTreeCRF(
             output.scores,
             output.lengths,

@@ -139,7 +139,6 @@ def predict_rows(
 
     def run(batch: list[Row]) -> list[dict[str, list[Any]]]:
         output = run_rows(model, batch, embeddings)
-        assert output.lengths is not None
         return model.decode(model.distribution(output).best(), output.lengths)
 
     return in_batches(rows, run, batch_words)

@@ -78,7 +78,6 @@ class CrfTagger(TagColumns, StructuredModel):  # type: ignore[no-untyped-call, u
 
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
         """Return the negative log-likelihood of gold tags (B, N), summed over unknown tags (-1): (B,)."""
-        assert output.lengths is not None
         gold = self.gold_best(labels, output.lengths)
         tag = torch.arange(len(self.names), device=gold.device)
         agrees = (gold[..., None] == tag) | (gold < 0)[..., None]  # (B, N+2, T+2)
@@ -90,8 +89,6 @@ class CrfTagger(TagColumns, StructuredModel):  # type: ignore[no-untyped-call, u
 
     def distribution(self, output: StructuredOutput) -> LinearChainCRF:
         """Return the distribution over tag sequences, boundaries included."""
-        assert output.scores is not None
-        assert output.lengths is not None
         return LinearChainCRF(output.scores, output.lengths + 2)
 
     @property

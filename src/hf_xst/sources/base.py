@@ -82,10 +82,6 @@ class OtherSource(StructureColumns, ABC):
     """Licence of the source, if known."""
 
     @abstractmethod
-    def log_probs(self, rows: Sequence[Row]) -> Tensor:
-        """Return log-probabilities for each word; see the subclasses for the shape."""
-
-    @abstractmethod
     def distributions(self, rows: Sequence[Row]) -> Structure:
         """Return the distribution over the structures of B sentences."""
 

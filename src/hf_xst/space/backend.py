@@ -17,9 +17,9 @@ from hf_xst.data.sentence import head_number
 from hf_xst.drawing import ChartView, Drawing
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import is_right_to_left
-from hf_xst.drawing.notebook import scrolling
 from hf_xst.drawing.tables import distribution_svg
 from hf_xst.drawing.text import isolated
+from hf_xst.drawing.views import scrolling
 from hf_xst.space.steps import SentenceDistributions, Steps, TaskModels, run_steps
 
 TITLES = {"parser": "Dependency tree", "tagger": "Tags"}

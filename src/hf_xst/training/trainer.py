@@ -254,7 +254,6 @@ class StructuredTrainer(Trainer):
     def _predict_batch(self, model: nn.Module, inputs: dict[str, Any]) -> list[dict[str, Any]]:
         with self.compute_loss_context_manager():
             output = self.run_model(model, inputs)
-        assert output.lengths is not None
         best = self.bare_model.distribution(output).best()
         records = [{"columns": columns} for columns in self.bare_model.decode(best, output.lengths)]
         if "units" in inputs:
