@@ -37,11 +37,7 @@ _owned: ContextVar[tuple[Path, ...]] = ContextVar("_owned", default=())
 
 @contextmanager
 def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name a file or folder in errors of the block about a full disk, which are raised without a name.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """Name a file or folder in errors of the block about a full disk, and raise them as OSError."""
     try:
         yield
     except Exception as error:
@@ -149,11 +145,7 @@ def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
 
 
 def protect_files(*outputs: str | os.PathLike[str], remedy: str = "pass --overwrite to replace it") -> None:
-    """Reject outputs that exist and do not begin with the mark of this package.
-
-    Raises:
-        ValueError: such an output exists.
-    """
+    """Raise ValueError if an output exists and does not begin with the mark of this package."""
     for path in map(Path, outputs):
         if not path.exists() or is_stream(path):
             continue

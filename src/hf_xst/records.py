@@ -37,11 +37,7 @@ def save_record(path: Path, record: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds a mapping.
-
-    Raises:
-        ValueError: the file is not JSON or holds something else.
-    """
+    """Read a JSON file that holds a mapping; raise ValueError if it is not JSON or holds something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

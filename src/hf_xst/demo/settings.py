@@ -7,13 +7,13 @@ resembles it, but together they cover most of it.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 WordOrder = Literal["SVO", "SOV", "VSO", "VOS", "OVS", "OSV"]
 Case = Literal["acc", "gen", "dat", "loc", "ins", "abl"]
 
-WORD_ORDERS: tuple[WordOrder, ...] = ("SVO", "SOV", "VSO", "VOS", "OVS", "OSV")
-CASES: tuple[Case, ...] = ("acc", "gen", "dat", "loc", "ins", "abl")
+WORD_ORDERS: tuple[WordOrder, ...] = get_args(WordOrder)
+CASES: tuple[Case, ...] = get_args(Case)
 PARTICLES = ("first", "last", "none")
 RATES = ("closed_syllables", "order_noise", "extraposition", "pro_drop", "cognates", "ambiguity")
 AMOUNTS = ("vector_noise", "language_noise")

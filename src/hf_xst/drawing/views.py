@@ -131,11 +131,7 @@ class ChartView:
         return float(even.restricted_to(kept).log_count()[0])
 
     def drawing(self) -> Drawing:
-        """Draw the chart.
-
-        Raises:
-            ValueError: if the structure is neither a tree nor a chain.
-        """
+        """Draw the chart; raise ValueError if the structure is neither a tree nor a chain."""
         check_drawable(self.space)
         is_tree = isinstance(self.space, DependencyTreeCRF)
         svg, lines = self._draw_trees() if is_tree else self._draw_chains()

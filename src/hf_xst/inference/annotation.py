@@ -187,20 +187,12 @@ def read_blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def load_tagger(path: str, vectors: WordVectors | None = None) -> StructuredModel:
-    """Load a tagger whose predictions replace an input column of another model.
-
-    Raises:
-        ValueError: if the model is missing or does not predict UPOS tags.
-    """
+    """Load a tagger of UPOS tags for another model; raise ValueError if it is missing or another model."""
     return check_tagger(ready_model(path, vectors=vectors), f"--tagger {path}")
 
 
 def check_tagger(model: StructuredModel, name: str) -> StructuredModel:
-    """Return a model that predicts the column which other models read.
-
-    Raises:
-        ValueError: if the model predicts something else.
-    """
+    """Return a model of the column that other models read; raise ValueError if it predicts something else."""
     if model.columns != (model.annotation_column,):
         raise ValueError(
             f"{name} predicts {' and '.join(model.columns)}; expected a tagger of UPOS tags "

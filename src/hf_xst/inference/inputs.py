@@ -72,11 +72,7 @@ def is_single(inputs: Any, split_into_words: bool | None) -> bool:
 
 
 def iterate_inputs(inputs: Any) -> Iterator[Any]:
-    """Iterate over several inputs; rows of a treebank become complete CoNLL-U sentences.
-
-    Raises:
-        ValueError: if the inputs are not iterable.
-    """
+    """Iterate over inputs, or raise ValueError; rows of a treebank become complete CoNLL-U sentences."""
     if isinstance(inputs, datasets.Dataset) and inputs.features == TREEBANK_FEATURES:
         return dataset_to_sentences(inputs)
     if isinstance(inputs, Iterable):
@@ -87,11 +83,7 @@ def iterate_inputs(inputs: Any) -> Iterator[Any]:
 
 
 def read_input(item: Any, segmenter: Segmenter = segment, number: int = 1) -> Input:
-    """Read one input; `number` names it in messages.
-
-    Raises:
-        ValueError: if the input cannot be read.
-    """
+    """Read one input, or raise ValueError; `number` names it in messages."""
     item = as_list(item)
     if isinstance(item, ConlluSentence):
         return Input([item], is_text=False)

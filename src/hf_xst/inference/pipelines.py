@@ -249,12 +249,6 @@ PIPELINES: dict[str, type[StructuredPipeline]] = {
 }
 
 
-def register_pipelines() -> None:
-    """Register the pipelines with `transformers.pipeline`; repeated calls are harmless."""
-    known = PIPELINE_REGISTRY.get_supported_tasks()
-    for task, pipeline_class in PIPELINES.items():
-        if task not in known:
-            PIPELINE_REGISTRY.register_pipeline(task, pipeline_class, pt_model=AutoModel, type="text")
-
-
-register_pipelines()
+for task, pipeline_class in PIPELINES.items():
+    if task not in PIPELINE_REGISTRY.get_supported_tasks():
+        PIPELINE_REGISTRY.register_pipeline(task, pipeline_class, pt_model=AutoModel, type="text")

@@ -59,11 +59,7 @@ def score(
 
 
 def main_score(scores: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and value of an evaluation's main score: LAS, else F1, else accuracy.
-
-    Raises:
-        ValueError: there is no main score.
-    """
+    """Return the name and value of the main score (LAS, else F1, else accuracy); ValueError if missing."""
     for name in MAIN_SCORES:
         if name in scores:
             return name, float(scores[name])

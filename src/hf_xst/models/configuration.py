@@ -123,11 +123,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
         return super().from_dict(content, **kwargs)  # type: ignore[no-any-return, no-untyped-call, unused-ignore]
 
     def set_labels(self, labels: list[str]) -> None:
-        """Set the labels, and the fields `id2label` and `label2id` that other programs read.
-
-        Raises:
-            ValueError: a name occurs twice.
-        """
+        """Set `labels`, `id2label` and `label2id`; raise ValueError if a name occurs twice."""
         check_names("labels", labels)
         self.labels = list(labels)
         self.id2label = dict(enumerate(labels))

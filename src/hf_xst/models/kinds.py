@@ -27,11 +27,7 @@ for kind in KINDS.values():
 
 
 def model_class(model_type: str) -> type[StructuredModel]:
-    """Return the registered model class of a `model_type`, as recorded with charts.
-
-    Raises:
-        ValueError: the type is unknown.
-    """
+    """Return the model class of a `model_type`, as recorded with charts; raise ValueError if unknown."""
     try:
         registered: Any = MODEL_MAPPING[type(AutoConfig.for_model(model_type))]
     except (ValueError, KeyError) as error:
@@ -44,11 +40,7 @@ def model_class(model_type: str) -> type[StructuredModel]:
 
 
 def model_class_for(kind: StructureColumns) -> type[StructuredModel]:
-    """Return the class of models with the same structure and columns, to train on charts of a source.
-
-    Raises:
-        ValueError: no kind of model has this structure.
-    """
+    """Return the class of models for the charts of a source; raise ValueError if its structure has none."""
     if isinstance(kind, StructuredModel):
         return type(kind)
     for each in KINDS.values():

@@ -72,11 +72,7 @@ class PretrainedWords(nn.Module):
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """The tokenizer.
-
-        Raises:
-            ValueError: the model was built from a configuration only.
-        """
+        """The tokenizer; ValueError if the model was built from a configuration only."""
         if self._tokenizer is None:
             raise ValueError(
                 "the model has no tokenizer; build it with from_encoder(...) or load it with "
@@ -228,11 +224,7 @@ class PretrainedWords(nn.Module):
         self.tokenizer.save_pretrained(folder)
 
     def load_assets(self, files: dict[str, str | None]) -> None:
-        """Read the tokenizer; `files` maps `asset_names` to local paths.
-
-        Raises:
-            ValueError: a file is missing.
-        """
+        """Read the tokenizer from local paths by `asset_names`; raise ValueError if one is missing."""
         missing = [name for name, path in files.items() if path is None]
         path = files[TOKENIZER_FILES[0]]
         if missing or path is None:

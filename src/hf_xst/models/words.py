@@ -116,7 +116,7 @@ class VectorTable(nn.Module):
         self.table.save(folder / WORDS_FILE)
 
     def load_assets(self, files: dict[str, str | None]) -> None:
-        """Read the word list; `files` maps `asset_names` to local paths.
+        """Read the word list from local paths by `asset_names`.
 
         Raises:
             ValueError: the list is missing, or its length is not that of the vectors.

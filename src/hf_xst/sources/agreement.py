@@ -238,11 +238,7 @@ def agreement_weights(measures: Mapping[str, Mapping[str, float]]) -> dict[str, 
 
 
 def read_weights(path: str) -> dict[str, float]:
-    """Read a YAML file with one `NAME: WEIGHT` per line.
-
-    Raises:
-        ValueError: the file has another form.
-    """
+    """Read a YAML file with one `NAME: WEIGHT` per line; raise ValueError if it has another form."""
     # Read as text: YAML itself takes a source called `no` for a truth value.
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506

@@ -43,11 +43,7 @@ class SourceSpec:
 
     @classmethod
     def parse(cls, text: str) -> SourceSpec:
-        """Read `NAME=PATH_OR_ID[@REVISION]`.
-
-        Raises:
-            ValueError: the text has another form.
-        """
+        """Read `NAME=PATH_OR_ID[@REVISION]`; raise ValueError if the text has another form."""
         match = _SPEC.fullmatch(text)
         place, revision = split_revision(match["named"] or match["place"]) if match else ("", None)
         if match is None or revision == "" or ("@" in place and not Path(place).exists()):
@@ -57,11 +53,7 @@ class SourceSpec:
 
     @classmethod
     def parse_all(cls, texts: Sequence[str]) -> list[SourceSpec]:
-        """Read several specifications with different names.
-
-        Raises:
-            ValueError: the list is empty, or two sources share a name.
-        """
+        """Read specifications; raise ValueError if there are none, or two share a name."""
         specs = [cls.parse(text) for text in texts]
         if not specs:
             raise ValueError("no source model; give at least one NAME=PATH_OR_ID[@REVISION]")

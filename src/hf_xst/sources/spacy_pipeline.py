@@ -28,6 +28,7 @@ from hf_xst.sources.base import OtherParser, OtherTagger
 _ROOT, _UNKNOWN = "root", "dep"  # spaCy's parsers use `dep` for rare relations
 _LIFTED = "||"  # in spaCy `acl||obj` is a projective arc that stands for an `acl` below an `obj`
 _REST = 0.01  # probability of all arcs outside the beam, so that every tree remains possible
+_DENSITY = 0.0001  # moves whose probability is below this fraction of the best one's are dropped
 # A pickle starts with its protocol. PyTorch writes an archive with a pickle, or formerly a magic number.
 _PICKLE_STARTS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 _TORCH_MARKS = (b"/data.pkl", b"l\xfc\x9cF\xf9 j\xa8P\x19")
@@ -116,7 +117,7 @@ class SpacyTagger(_Pipeline, OtherTagger):
 class SpacyParser(_Pipeline, OtherParser):
     """A parser from the marginals of the parses in a beam; see `load_spacy`."""
 
-    def __init__(self, nlp: Any, digest: str, confidence: float, beam_width: int, density: float) -> None:
+    def __init__(self, nlp: Any, digest: str, confidence: float, beam_width: int) -> None:
         names = _named(nlp, import_optional("spacy.pipeline", "spacy").DependencyParser)
         if not names:
             raise ValueError(f"found the components {', '.join(nlp.pipe_names)}; expected a parser")
@@ -130,7 +131,7 @@ class SpacyParser(_Pipeline, OtherParser):
             self, sorted({_relation(label) for label in labels if label} | {_ROOT, _UNKNOWN})
         )
         self._beams = import_optional("spacy.pipeline._parser_internals._beam_utils", "spacy").BeamBatch
-        self._width, self._density = beam_width, density
+        self._width = beam_width
         self._mass = confidence if beam_width == 1 else 1 - _REST
 
     def log_probs(self, rows: Sequence[Row]) -> Tensor:
@@ -151,7 +152,7 @@ class SpacyParser(_Pipeline, OtherParser):
         """
         parser = self._component
         states = parser.moves.init_batch(docs)
-        beams = self._beams(parser.moves, states, None, self._width, density=self._density)
+        beams = self._beams(parser.moves, states, None, self._width, density=_DENSITY)
         steps = parser.model.predict(docs)
         while not beams.is_done:
             scores = torch.from_numpy(parser.model.ops.to_numpy(steps.predict(beams.get_unfinished_states())))
@@ -197,7 +198,6 @@ def load_spacy(
     *,
     confidence: float = 0.9,
     beam_width: int = 16,
-    beam_density: float = 0.0001,
 ) -> SpacyTagger | SpacyParser:
     """Load a spaCy pipeline as a source.
 
@@ -211,7 +211,6 @@ def load_spacy(
         confidence: probability of a tag that rules assign against the scores, and of the parse if
             `beam_width` is 1.
         beam_width: maximum number of parses of a sentence.
-        beam_density: moves whose probability is below this fraction of the best one's are dropped.
 
     Raises:
         ImportError: spaCy is not installed.
@@ -221,7 +220,7 @@ def load_spacy(
     spacy = import_optional("spacy", "spacy")
     folder, is_package = _find_folder(os.fspath(place))
     _check_registered(spacy, folder)
-    options = [task, confidence, *((beam_width, beam_density) if task == "parser" else ())]
+    options = [task, confidence, *((beam_width, _DENSITY) if task == "parser" else ())]
     if not is_package:
         check_links(folder, folder.rglob("*"))
     digest = _digest_files(folder, options, allows_pickle=is_package)
@@ -229,7 +228,7 @@ def load_spacy(
     try:
         if task == "tagger":
             return SpacyTagger(nlp, digest, confidence)
-        return SpacyParser(nlp, digest, confidence, beam_width, beam_density)
+        return SpacyParser(nlp, digest, confidence, beam_width)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
 
