@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,21 +38,32 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
     config = read_encoder_config(name, **hub)
     if layers is not None:
         _cut_layers(config, layers, name)
-    with quiet_transformers():  # it would report the removed layers as unexpected
-        read_tensors(name, hub)
-        model, report = bare_encoder(
-            AutoModel.from_pretrained,
+    model = load_weights(partial(bare_encoder, AutoModel.from_pretrained), name, config, hub)
+    check_forward(model, name)
+    return model
+
+
+def load_weights(
+    from_pretrained: Callable[..., Any], name: str, config: PreTrainedConfig, hub: Mapping[str, Any]
+) -> PreTrainedModel:
+    """Load a model in float32 by a `from_pretrained` of transformers, from complete safetensors only.
+
+    Raises:
+        ValueError: see `read_tensors` and `check_loaded`; weights that the model does not read are ignored.
+    """
+    read_tensors(name, hub)
+    with quiet_transformers():  # check_loaded reports what matters
+        model, report = from_pretrained(
             name,
             config=config,
             dtype=torch.float32,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported below
-            **hub | {"use_safetensors": True, "trust_remote_code": False},
+            ignore_mismatched_sizes=True,
+            **{**hub, "use_safetensors": True, "trust_remote_code": False},
         )
     check_loaded(name, model, {**report, "unexpected_keys": ()})
-    check_forward(model, name)
-    encoder: PreTrainedModel = model
-    return encoder
+    loaded: PreTrainedModel = model
+    return loaded
 
 
 def read_encoder_config(name: str, **hub: Any) -> PreTrainedConfig:

@@ -22,8 +22,8 @@ from hf_xst.data.labels import OUTSIDE, check_bio
 from hf_xst.data.sentence import BLANK
 from hf_xst.models.columns import Row
 from hf_xst.models.configuration import StructuredConfig, check_names
-from hf_xst.models.model_checks import check_loaded, read_settings, read_tensors
-from hf_xst.models.pretrained_files import load_tokenizer, piece_limit
+from hf_xst.models.model_checks import read_settings
+from hf_xst.models.pretrained_files import load_tokenizer, load_weights, piece_limit
 from hf_xst.models.pretrained_words import PretrainedWords, sum_pieces
 from hf_xst.numerics import safe_log, tensors_digest, working_dtype
 from hf_xst.records import checked
@@ -95,23 +95,12 @@ class TokenClassifier(OtherTagger):
         name, revision = split_revision(path, revision)
         hub: dict[str, Any] = {"revision": revision} if revision else {}
         try:
-            settings = _checked_settings(name, hub)
-            read_tensors(name, hub)
-            model, report = AutoModelForTokenClassification.from_pretrained(
-                name,
-                config=AutoConfig.for_model(**settings),
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                ignore_mismatched_sizes=True,  # reported below
-                output_loading_info=True,
-                **hub,
-            )
+            config = AutoConfig.for_model(**_checked_settings(name, hub))
+            model = load_weights(AutoModelForTokenClassification.from_pretrained, name, config, hub)
             tokenizer = load_tokenizer(name, **hub)
         except OSError as error:
             why = str(error) if Path(name).exists() else explain_hub_error(error, name, revision=revision)
             raise ValueError(f"cannot load the token classifier {name}: {why}") from error
-        check_loaded(name, model, {**report, "unexpected_keys": ()})
         return cls(nn.Module.to(model, inference_device()), tokenizer, **options)
 
     @torch.no_grad()
