@@ -63,14 +63,8 @@ def tree_chart_svg(
 ) -> str:
     """Draw a chart of trees as the set of its arcs; labels between the same two words share one arc.
 
-    Args:
-        words: the words.
-        allowed: the allowed candidates of each word.
-        gold: the gold candidate of each word; marked, and drawn even if the chart lacks it.
-        best: each word's candidate in the best tree of the chart.
-        log_count: logarithm of the number of trees in the chart.
-        upos: the tag of each word, if tags are to be shown.
-        title: of the picture; defaults to the sentence.
+    Each word has allowed candidates, its candidate in the best tree of the chart, and a gold candidate, which
+    is marked, and drawn even if the chart lacks it. `log_count` is the logarithm of the number of trees.
 
     Raises:
         ValueError: if the columns differ in length or a head is not a word of the sentence.
@@ -144,14 +138,8 @@ def chain_chart_svg(
 ) -> str:
     """Draw a chart of tag sequences as a lattice: allowed tags below each word, a line for each allowed pair.
 
-    Args:
-        words: the words.
-        pairs: the allowed pairs of tags of each two neighbours; one set fewer than words.
-        tags: the allowed tags of each word; defaults to those that occur in pairs.
-        gold: the gold tag of each word; marked, and drawn even if the chart lacks it.
-        best: each word's tag in the best sequence of the chart.
-        log_count: logarithm of the number of sequences in the chart.
-        title: of the picture; defaults to the sentence.
+    `pairs` are the allowed pairs of tags of each two neighbours, one set fewer than words; allowed tags
+    default to those that occur in pairs. For the others see `tree_chart_svg`.
 
     Raises:
         ValueError: if the columns differ in length.

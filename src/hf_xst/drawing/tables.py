@@ -37,15 +37,8 @@ def distribution_svg(
 ) -> str:
     """Draw the probabilities of the candidates of each word, summed to heads or tags.
 
-    Args:
-        space: any distribution over the structures of this one sentence.
-        names: names along the label axes.
-        probabilities: (G, C).
-        words: the words.
-        kept: bool (G, C), a chart, to be framed.
-        gold: the gold columns, to be starred.
-        caption: a line below the table.
-        title: of the table.
+    The probabilities are (G, C). A chart, bool (G, C), is framed, and gold is starred. `space` is any
+    distribution over the structures of this one sentence, `names` are those along its label axes.
 
     Raises:
         ValueError: if the structure is neither a tree nor a chain.
@@ -156,15 +149,8 @@ def heat_svg(
 
     Rows whose names run from right to left have their first column at the right.
 
-    Args:
-        rows: names of the rows, such as the words.
-        columns: names of the columns, such as the possible heads.
-        values: probabilities, one list per row.
-        allowed: cells to be framed.
-        gold: cells to be starred.
-        notes: tooltips of cells; default to names and value.
-        caption: a line below the table.
-        title: of the table.
+    `values` has one list per row. Allowed cells are framed and gold ones starred; `notes` are tooltips, which
+    default to names and value.
 
     Raises:
         ValueError: if the shape of the values does not match rows and columns.

@@ -64,15 +64,11 @@ def decode_output(
     confidence: bool = False,
     kbest: int = 0,
 ) -> list[Annotation]:
-    """Turn a model's output for a batch into an annotation of each sentence.
+    """Turn a model's output for a batch, without gold, into an annotation of each sentence.
 
-    Args:
-        model: the model.
-        output: its output without gold.
-        decoding: the most probable structure ("best"), or the structure with the largest expected number of
-            correct candidates ("minimum-risk", Goodman 1996).
-        confidence: add probabilities.
-        kbest: add as many most probable structures.
+    The decoding is the most probable structure ("best"), or the one with the largest expected number of
+    correct candidates ("minimum-risk", Goodman 1996). `confidence` adds probabilities, `kbest` as many most
+    probable structures.
     """
     distribution, lengths = model.distribution(output), output.lengths
     if decoding == "best" and not confidence and not kbest:

@@ -202,15 +202,7 @@ class StructuredPipeline(Pipeline):
             self.push_to_hub(hub.pop("repo_id", Path(save_directory).name), **hub)
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:  # type: ignore[override, unused-ignore]
-        """Push the model and its tagger to the Hub, after a search for private content.
-
-        Args:
-            repo_id: USER/NAME.
-            options: see `push_to_hub` of the model.
-
-        Raises:
-            ValueError: if there is private content, or the Hub refuses.
-        """
+        """Push the model and its tagger to USER/NAME on the Hub; see `push_to_hub` of the model."""
         publish: Any = import_module(__name__.partition(".")[0]).push_model
         return publish(self, repo_id, **options)
 

@@ -192,15 +192,10 @@ class DistanceAwareAttention(nn.Module):
         nn.init.xavier_uniform_(self.value_distances)
 
     def forward(self, states: Tensor, distance_one_hot: Tensor, mask: Tensor) -> Tensor:
-        """Attend within each sentence.
+        """Attend within each sentence: states (B, N, D) to (B, N, D).
 
-        Args:
-            states: (B, N, D).
-            distance_one_hot: (N, N, max_distance + 1), one at the clipped |i - j|.
-            mask: bool (B, N), true at real positions.
-
-        Returns:
-            (B, N, D).
+        `distance_one_hot` (N, N, max_distance + 1) has one at the clipped |i - j|; the mask, bool (B, N), is
+        true at real positions.
         """
         batch, length, _ = states.shape
         split = self.query_key_value(states).view(batch, length, 3, self.heads, self.key_size)

@@ -14,7 +14,6 @@ from transformers.utils.generic import ModelOutput
 
 from hf_xst.data.sentence import BLANK
 from hf_xst.models.columns import Columns as Columns
-from hf_xst.models.columns import Readable as Readable
 from hf_xst.models.columns import Row as Row
 from hf_xst.models.columns import StructureColumns
 from hf_xst.models.configuration import StructuredConfig
@@ -117,15 +116,10 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
     def settings_from_rows(
         cls, rows: Iterable[Row], column: str | None = None, scheme: str | None = None
     ) -> dict[str, Any]:
-        """Collect the configuration fields that follow from gold rows.
+        """Collect the configuration fields that follow from prepared rows with gold.
 
-        Args:
-            rows: prepared rows with gold; the blank `_` is not a name.
-            column: the column of labels; defaults to `label_column`.
-            scheme: the scheme of the labels, for classes that support one.
-
-        Returns:
-            `labels`, `upos_names` and, where no word has a UPOS tag, `uses_upos` (false).
+        These are `labels` of a column (by default `label_column`), `upos_names` and, where no word has a UPOS
+        tag, `uses_upos` (false). A blank is not a name; `scheme` is for classes that support one.
         """
         labels: set[str] = set()
         upos: set[str] = set()

@@ -18,12 +18,7 @@ from hf_xst.structures.base import Structure
 class BiaffineScorer(nn.Module):
     """Biaffine scores of unlabelled arcs and of labels (equations 5 to 9 of the paper).
 
-    Args:
-        input_size: width of the states.
-        arc_size: width of the vectors for arcs.
-        label_size: width of the vectors for labels.
-        labels: number of labels L.
-        dropout: rate at which a channel is dropped, for all words of a sentence at once.
+    The dropout drops a channel for all words of a sentence at once.
     """
 
     def __init__(self, input_size: int, arc_size: int, label_size: int, labels: int, dropout: float) -> None:
@@ -45,10 +40,7 @@ class BiaffineScorer(nn.Module):
         nn.init.uniform_(self.label_weight, -bound, bound)
 
     def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Score all arcs.
-
-        Args:
-            states: (B, N+1, D), the root symbol first.
+        """Score all arcs between states (B, N+1, D), the root symbol first.
 
         Returns:
             Arc scores (B, N+1, N+1) and label scores (B, N+1, N+1, L), head first.
@@ -127,9 +119,7 @@ class BiaffineParser(TreeColumns, StructuredModel):  # type: ignore[no-untyped-c
     def supervised_losses(self, output: StructuredOutput, labels: Tensor) -> Tensor:
         """Return the cross-entropy of heads plus that of labels given the gold head, summed over words: (B,).
 
-        Args:
-            output: scores of a batch.
-            labels: (B, N, 2); a word with head -1 is ignored, one with label -1 contributes its head only.
+        Of the labels (B, N, 2), words with head -1 are ignored; those with label -1 only contribute the head.
         """
         heads, gold_labels = labels.unbind(-1)
         index = heads.clamp(min=0)[:, None]  # (B, 1, N)

@@ -54,10 +54,7 @@ def add_totals(totals: dict[str, Any], more: Mapping[str, Any]) -> None:
 class SourceMeasures:
     """Measures of each source without labels, summed over batches.
 
-    Args:
-        names: names of the sources, in the order of the pool.
-        sigma: mass that a source's own chart keeps.
-        floor: added to each marginal before the logarithm.
+    `sigma` is the mass that a source's own chart keeps, `floor` is added to marginals before the logarithm.
     """
 
     names: Sequence[str]
@@ -139,10 +136,7 @@ def sum_over_batches(
 ) -> Total:
     """Add what `measure` returns for each batch of similar length to `total`, under a progress bar.
 
-    Several processes share the batches; memory stays constant.
-
-    Raises:
-        ValueError: there is no sentence.
+    Several processes share the batches; memory stays constant. No sentences raise ValueError.
     """
     if not len(rows):
         raise ValueError(f"{task} requires sentences; the input is empty")
@@ -173,11 +167,7 @@ def measure_sources(
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
 ) -> dict[str, dict[str, float]]:
-    """Compute the measures of all sources without labels on prepared rows; see `SourceMeasures`.
-
-    Raises:
-        ValueError: there is no sentence.
-    """
+    """Compute the measures of `SourceMeasures` on prepared rows; raise ValueError if there is no sentence."""
 
     def measure(batch: list[Row]) -> SourceMeasures:
         measures = SourceMeasures(pool.source_names, sigma, floor)
@@ -189,11 +179,7 @@ def measure_sources(
 
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:
-    """Rank sources by a measure of `MEASURES`, best first; ties keep their order.
-
-    Raises:
-        ValueError: the measure is unknown.
-    """
+    """Rank sources by one of `MEASURES`, best first; ties keep their order. Others raise ValueError."""
     sign = _sign(measure)
 
     def rank(name: str) -> float:

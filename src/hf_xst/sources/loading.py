@@ -194,11 +194,7 @@ def load_source(
 
 
 def source_kind(spec: SourceSpec) -> str:
-    """Return the kind of source at a place: `model`, `token-classifier`, `spacy`, `conllu` or `entry-point`.
-
-    Raises:
-        ValueError: the place holds nothing that can be a source.
-    """
+    """Return `model`, `token-classifier`, `spacy`, `conllu` or `entry-point`; raise ValueError for others."""
     path = Path(spec.path)
     if spec.path.startswith(SPACY) or (path / "config.cfg").is_file():
         return "spacy"

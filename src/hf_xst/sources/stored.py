@@ -55,12 +55,8 @@ Found = tuple[SourceDistributions, Tensor]
 class MarginalsStore:
     """The marginals of one pool; several processes may write at once.
 
-    Args:
-        folder: of all stores.
-        identity: everything that the distributions depend on besides the sentences.
-        structure: the class of the structures.
-        columns: of the rows that the sources read.
-        lost_mass: probability that may be lost of each group and source.
+    `identity` is everything that the distributions depend on besides the sentences, `columns` are those that
+    the sources read. At most `lost_mass` is lost of each group and source.
 
     Raises:
         ValueError: a file is damaged, or `lost_mass` is out of range.
@@ -93,7 +89,8 @@ class MarginalsStore:
 
         `run` computes both, if the store lacks one of the sentences.
         """
-        keys = [_key(row, self._columns) for row in rows]
+        content = [json.dumps([row[column] for column in self._columns]) for row in rows]
+        keys = [hashlib.sha256(each.encode()).digest() for each in content]
         stored = self._find(keys)
         if stored is None:
             stored = _encode(keys, *run(), self._lost_mass)
@@ -119,10 +116,6 @@ class MarginalsStore:
 
 def _beginnings(keys: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(keys, np.uint64)[::4]
-
-
-def _key(row: Row, columns: Sequence[str]) -> bytes:
-    return hashlib.sha256(json.dumps([row[column] for column in columns]).encode()).digest()
 
 
 def _load(path: Path) -> pa.RecordBatch:
