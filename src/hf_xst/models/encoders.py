@@ -18,9 +18,7 @@ from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
 
-UNKNOWN, SPECIAL = 0, 1
-"""Indices of the UPOS tag of unknown and of special words; the named tags follow."""
-_FIRST_NAMED = 2
+_UNKNOWN, _SPECIAL, _FIRST_NAMED = 0, 1, 2  # indices of UPOS tags: of unknown and of special words, others
 
 
 class WordEncoder(nn.Module):
@@ -130,7 +128,7 @@ class UposEmbeddings(nn.Module):
     def zero_untrained(self) -> None:
         """Set the unknown tag's embedding to zero if no dropout trains it."""
         if self.dropout == 0:
-            self.embeddings.weight[UNKNOWN].zero_()
+            self.embeddings.weight[_UNKNOWN].zero_()
 
     def featurise(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
         """Return the indices of the tags of B rows, (B, N), 0 for unknown tags and padding.
@@ -151,8 +149,8 @@ class UposEmbeddings(nn.Module):
                 tags = [BLANK] * count
             if len(tags) != count:
                 raise ValueError(f"sentence {name}: found {len(tags)} UPOS tags for {count} words")
-            ids.append(torch.tensor([self.index_of.get(tag, UNKNOWN) for tag in tags]))
-        return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=UNKNOWN)
+            ids.append(torch.tensor([self.index_of.get(tag, _UNKNOWN) for tag in tags]))
+        return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=_UNKNOWN)
 
     def forward(self, ids: Tensor, lengths: Tensor, leading: int, trailing: int) -> Tensor:
         """Embed the tags (B, N) of a batch and of the special words around each sentence.
@@ -161,11 +159,11 @@ class UposEmbeddings(nn.Module):
             (B, leading + N + trailing, E).
         """
         if self.training and self.dropout > 0:
-            ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.dropout, UNKNOWN)
+            ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.dropout, _UNKNOWN)
         ids = nn.functional.pad(ids, (leading, trailing))
         position = torch.arange(ids.shape[1], device=ids.device)
         is_word = (position >= leading) & (position < (lengths + leading)[:, None])
-        embedded: Tensor = self.embeddings(ids.masked_fill(~is_word, SPECIAL))
+        embedded: Tensor = self.embeddings(ids.masked_fill(~is_word, _SPECIAL))
         return embedded
 
 
