@@ -49,7 +49,7 @@ from hf_xst.demo.languages import generate_language
 from hf_xst.demo.settings import target_language
 from hf_xst.demo.small_models import small_sources
 from hf_xst.files import write_text
-from hf_xst.inference.annotation import AnnotationSettings, Annotator
+from hf_xst.inference.annotation import AnnotationSettings, Annotator, read_blocks
 from hf_xst.inference.outputs import WRITERS
 from hf_xst.inference.resuming import ResumableFile
 from hf_xst.models import BiaffineParser, BiaffineParserConfig
@@ -331,7 +331,7 @@ def prediction(sizes: Sizes) -> Iterator[Line]:
         def from_file_to_file(annotator: Annotator, output: Path) -> None:
             write = WRITERS[output.name.split(".")[1]](annotator)
             with ResumableFile(output, {}) as file:
-                for block in annotator.blocks(iterate_unlabelled(source), annotator.row):
+                for block in map(annotator.annotate_block, read_blocks(iterate_unlabelled(source))):
                     file.add(write(block, None), {"sentences": len(block)})
 
         for confidence in (False, True):

@@ -244,7 +244,7 @@ def test_a_text_with_unknown_tags_only_is_rejected(tags, message):
     rows = [ConlluSentence.from_words(["w1"] * len(each), columns={"upos": each}) for each in tags if each]
     annotator = Annotator([model_of("parser")])
     with pytest.raises(ValueError, match=r"does not know the UPOS tags of (.) of \1 words"):
-        next(annotator.blocks(rows, annotator.row))
+        annotator.annotate_block(rows)
     if len(tags) == 1:
         with pytest.raises(ValueError, match=r"does not know the UPOS tags of (.) of \1 words"):
             pipeline("dependency-parsing", model=model_of("parser"))(rows[0])
