@@ -42,13 +42,9 @@ class VectorError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors.
+    """Distinct words in file order, exactly as written, and their vectors, (V, D).
 
-    Attributes:
-        words: Distinct words in file order, exactly as written.
-        matrix: float32, (V, D).
-        name: Name of the vector space.
-        sha256: Hash of the file's bytes.
+    `name` is that of the vector space, `sha256` the hash of the file's bytes.
     """
 
     words: list[str]

@@ -21,12 +21,9 @@ TARGET = "target"
 
 @dataclass(frozen=True, slots=True)
 class InventedLanguage:
-    """A language with annotated sentences.
+    """A language with annotated sentences, and a vector for each of its forms, also for those in no sentence.
 
-    Attributes:
-        settings: Its settings.
-        sentences: Rows with `sent_id`, `words`, `upos`, `head` (from 1; 0 for the root) and `deprel`.
-        vectors: A vector for each form of the language, also for those in no sentence.
+    Sentences are rows with `sent_id`, `words`, `upos`, `head` (from 1; 0 for the root) and `deprel`.
     """
 
     settings: LanguageSettings

@@ -36,12 +36,7 @@ _TRIES = 20  # stems to try before adding a syllable
 
 
 class Lexicon:
-    """All forms of a language.
-
-    Attributes:
-        forms: Form of each meaning.
-        senses: Meanings of each form.
-    """
+    """All forms of a language, by their meanings, and all meanings (`senses`) of each form."""
 
     def __init__(self, settings: LanguageSettings) -> None:
         self._settings = settings

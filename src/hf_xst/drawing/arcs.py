@@ -27,14 +27,9 @@ PLAIN = svg.Look()
 
 @dataclass(frozen=True)
 class Arc:
-    """A labelled arc to a word, from another word or from the root.
+    """A labelled arc to a word from another word, counted from 1, or from the root, 0.
 
-    Attributes:
-        head: position of the head from 1; 0 for the root.
-        dependent: position of the dependent from 1.
-        label: written on the arc.
-        look: line style.
-        note: shown beside the label while the pointer rests on the arc.
+    The note is shown beside the label while the pointer rests on the arc.
     """
 
     head: int

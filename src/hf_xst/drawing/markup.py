@@ -27,16 +27,7 @@ _BROAD = frozenset("mwMWQ@%&ÆŒæœ")
 
 @dataclass(frozen=True)
 class Look:
-    """Line style of an arc, a box or a pair.
-
-    Attributes:
-        name: its meaning, for the legend.
-        colour: of the line.
-        width: of the line.
-        dash: dash pattern; None for a solid line.
-        opacity: of line and label.
-        weight: font weight of the label.
-    """
+    """Line style of an arc, a box or a pair; `name` is its meaning, `weight` that of the label's font."""
 
     name: str = ""
     colour: str = "currentColor"

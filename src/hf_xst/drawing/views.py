@@ -36,12 +36,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture of a sentence in both forms.
+    """A picture of a sentence, and the same for a terminal.
 
-    Attributes:
-        svg: the picture.
-        text: the same for a terminal.
-        right_to_left: whether a picture wider than the page shows its right end first.
+    A picture wider than the page shows its right end first if `right_to_left`.
     """
 
     svg: str

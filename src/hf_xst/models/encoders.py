@@ -22,13 +22,9 @@ _UNKNOWN, _SPECIAL, _FIRST_NAMED = 0, 1, 2  # indices of UPOS tags: of unknown a
 
 
 class WordEncoder(nn.Module):
-    """Word embeddings, special words around them, and context.
+    """Word embeddings, `leading` and `trailing` (0 or 1) special words around them, and context.
 
-    Args:
-        config: sizes and rates.
-        leading: special words before the first word.
-        trailing: special words after the last word (0 or 1).
-        extra_size: width E of what is concatenated to each word (the embedding of its UPOS tag).
+    What is concatenated to each word, the embedding of its UPOS tag, has the width E = `extra_size`.
     """
 
     def __init__(self, config: StructuredConfig, *, leading: int, trailing: int, extra_size: int) -> None:
@@ -168,11 +164,9 @@ class UposEmbeddings(nn.Module):
 
 
 class DistanceAwareAttention(nn.Module):
-    """Multi-head self-attention with embeddings of the undirected distance, shared by the heads.
+    """Multi-head self-attention with embeddings of the undirected distance, shared by the H heads.
 
-    Args:
-        config: number of heads H, width K of their keys and values, longest distance, and dropout rate.
-        size: width D of the input and the output.
+    Keys and values have the width K, the input and the output D = `size`.
     """
 
     def __init__(self, config: StructuredConfig, size: int) -> None:
