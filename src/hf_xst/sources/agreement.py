@@ -136,7 +136,7 @@ def sum_over_batches(
 ) -> Total:
     """Add what `measure` returns for each batch of similar length to `total`, under a progress bar.
 
-    Several processes share the batches; memory stays constant. No sentences raise ValueError.
+    Several processes share the batches; memory stays constant. An empty input raises ValueError.
     """
     if not len(rows):
         raise ValueError(f"{task} requires sentences; the input is empty")
@@ -179,7 +179,7 @@ def measure_sources(
 
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:
-    """Rank sources by one of `MEASURES`, best first; ties keep their order. Others raise ValueError."""
+    """Rank sources by one of `MEASURES` (ValueError for any other), best first; ties keep their order."""
     sign = _sign(measure)
 
     def rank(name: str) -> float:

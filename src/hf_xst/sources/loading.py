@@ -194,7 +194,7 @@ def load_source(
 
 
 def source_kind(spec: SourceSpec) -> str:
-    """Return `model`, `token-classifier`, `spacy`, `conllu` or `entry-point`; raise ValueError for others."""
+    """Return `model`, `token-classifier`, `spacy`, `conllu` or `entry-point`, or raise ValueError."""
     path = Path(spec.path)
     if spec.path.startswith(SPACY) or (path / "config.cfg").is_file():
         return "spacy"
