@@ -26,14 +26,9 @@ def required(help_text: str) -> Any:
     return dataclasses.field(metadata={"help": help_text})
 
 
-def to_json(record: Any) -> str:
-    """Return a record as JSON text."""
-    return json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False) + "\n"
-
-
 def save_record(path: Path, record: Any) -> None:
     """Write a record to a JSON file."""
-    write_text(path, to_json(record))
+    write_text(path, json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

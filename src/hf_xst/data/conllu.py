@@ -44,16 +44,10 @@ class WithheldWordsWarning(UserWarning):
 
 
 def read_conllu(source: Source) -> Iterator[ConlluSentence]:
-    """Read sentences one by one.
+    """Read sentences one by one from a path, or from an open stream of text or bytes, plain or gzipped.
 
     A sentence whose forms are all underscores is kept, with one `WithheldWordsWarning` per file. Otherwise a
     single underscore is an ordinary word.
-
-    Args:
-        source: A path, or an open stream of text or bytes, plain or gzipped.
-
-    Yields:
-        The sentences in file order.
 
     Raises:
         ConlluError: Malformed CoNLL-U; the message gives file, line and sentence.
@@ -77,14 +71,10 @@ def read_conllu(source: Source) -> Iterator[ConlluSentence]:
 def write_conllu(
     sentences: Iterable[ConlluSentence], target: str | os.PathLike[str] | IO[str] | IO[bytes]
 ) -> int:
-    """Write sentences as they arrive, and return their number.
+    """Write sentences, possibly of several files, to a path or an open stream, and return their number.
 
-    Files are written atomically, and gzipped (reproducibly) if the name ends in ``.gz``. A missing blank line
-    between two sentences is added.
-
-    Args:
-        sentences: Sentences, possibly of several files.
-        target: A path, or an open stream of text or bytes.
+    Files are written atomically as the sentences arrive, and gzipped (reproducibly) if the name ends in
+    ``.gz``. A missing blank line between two sentences is added.
     """
     count = 0
     with _text_writer(target) as write:

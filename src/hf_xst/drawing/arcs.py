@@ -58,14 +58,8 @@ def dependency_svg(
 ) -> str:
     """Draw a dependency tree in the colour of the surrounding text, for light and dark pages.
 
-    Args:
-        words: the words.
-        heads: the head of each word, counted from 1; 0 for the root.
-        labels: the relation of each word to its head.
-        upos: the tag of each word, if tags are to be shown.
-        confidence: the probability of each word's arc, which sets its colour.
-        right_to_left: direction of the sentence; defaults to that of most words.
-        title: of the picture; defaults to the sentence.
+    Heads count from 1, and 0 is the root. Tags are shown if given; the confidence, the probability of each
+    word's arc, sets its colour. The direction defaults to that of most words, the title to the sentence.
 
     Returns:
         An `<svg>` element, which can be part of a page or a file of its own.

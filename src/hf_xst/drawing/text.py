@@ -31,12 +31,7 @@ def tree_text(
     A right-to-left sentence is mirrored, with brackets at the right. Its words are isolated (U+2068), so that
     a terminal that reorders text leaves everything else in its place.
 
-    Args:
-        words: the words.
-        heads: the head of each word, counted from 1; 0 for the root.
-        deprels: the relation of each word to its head.
-        upos: the tag of each word, if tags are to be shown.
-        right_to_left: direction of the sentence; defaults to that of most words.
+    Heads count from 1, and 0 is the root. The direction defaults to that of most words.
 
     Returns:
         Lines joined by newlines, without a final one; "" for no words.

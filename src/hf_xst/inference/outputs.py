@@ -180,11 +180,8 @@ WRITERS: Mapping[str, Callable[[Annotator], Writer]] = {
 def spacy_doc(sentences: Sequence[Annotated], vocab: Any = None) -> Any:
     """Return one spaCy `Doc` of all sentences, with the known tags, heads and relations.
 
-    Confidences are in `doc.user_data["hf_xst"]`, one dictionary for each sentence.
-
-    Args:
-        sentences: the sentences of a text.
-        vocab: the vocabulary of the spaCy pipeline that the document is for; defaults to a blank one.
+    Confidences are in `doc.user_data["hf_xst"]`, one dictionary for each sentence. The vocabulary is that of
+    the spaCy pipeline that the document is for; it defaults to a blank one.
 
     Raises:
         ImportError: if spaCy is not installed.

@@ -14,15 +14,10 @@ _AVERAGES = (_TOTAL, "macro avg", "weighted avg")
 
 
 def span_scores(predictions: Sequence[Row], references: Sequence[Row], column: str) -> dict[str, Any]:
-    """Score predicted spans against gold spans; a span is correct if its words and its type are.
+    """Score predicted spans against gold spans in the same order, which labels in a column mark.
 
-    Both sides are converted by `hf_xst.data.to_bio` first, so they may use any scheme that it reads; an
-    `I-X` that continues no span begins one.
-
-    Args:
-        predictions: rows with the column.
-        references: rows with the column, in the same order.
-        column: the column of labels that mark spans.
+    A span is correct if its words and its type are. Both sides are converted by `hf_xst.data.to_bio` first,
+    so they may use any scheme that it reads; an `I-X` that continues no span begins one.
 
     Returns:
         `precision`, `recall` and `f1` over all spans in percent, `spans` (the number of gold spans), and

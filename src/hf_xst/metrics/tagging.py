@@ -10,12 +10,7 @@ from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
 
 def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: str = "upos") -> dict[str, Any]:
-    """Score predicted tags against gold tags, word by word. Words without a gold tag are not scored.
-
-    Args:
-        predictions: rows with the tag column.
-        references: rows with the tag column, in the same order.
-        column: the column of the tags.
+    """Score predicted tags against gold tags in the same order. Words without a gold tag are not scored.
 
     Returns:
         `accuracy` in percent, `words` and `words_without_gold` (their numbers), and `per_tag`: for each

@@ -53,9 +53,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
     def from_vectors(cls, config: StructuredConfig, vectors: WordVectors) -> Self:
         """Build a randomly initialised model of encoder A over word vectors.
 
-        Args:
-            config: sizes and labels, with `encoder="vectors"`; copied, and given the width of the vectors.
-            vectors: the words and their vectors.
+        The configuration, with `encoder="vectors"`, is copied, and given the width of the vectors.
 
         Raises:
             ValueError: the configuration is for encoder B, or for vectors of another space.

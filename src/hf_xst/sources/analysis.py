@@ -60,13 +60,9 @@ def describe(
     *,
     batch_words: int = BATCH_WORDS,
 ) -> dict[str, Any]:
-    """Measure charts, pools and sources on sentences with gold, batch by batch.
+    """Measure charts, pools and sources on prepared rows with gold, batch by batch.
 
-    Args:
-        pool: the sources; its labels are those of the charts.
-        rows: prepared rows with gold.
-        charts: the kinds of charts by name, at least one; the others are compared with the first.
-        batch_words: see `hf_xst.models.running`.
+    There is at least one kind of charts; the others are compared with the first.
 
     Returns:
         `sentences`, `words`; by name `charts` (settings, `median_log_size`, `empty_charts`, `precision` and
