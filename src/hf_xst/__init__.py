@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.sources.pool import SourcePool as SourcePool
     from hf_xst.structures import DependencyTreeCRF as DependencyTreeCRF
     from hf_xst.structures import LinearChainCRF as LinearChainCRF
-    from hf_xst.training.supervised import SupervisedTrainer as SupervisedTrainer
+    from hf_xst.training.trainer import SupervisedTrainer as SupervisedTrainer
     from hf_xst.training.transfer import ChartTrainer as ChartTrainer
 
 _NAMES = {
@@ -67,7 +67,7 @@ _NAMES = {
     "sources.loading": ("load_model", "load_source"),
     "sources.pool": ("SourcePool",),
     "structures": ("DependencyTreeCRF", "LinearChainCRF"),
-    "training.supervised": ("SupervisedTrainer",),
+    "training.trainer": ("SupervisedTrainer",),
     "training.transfer": ("ChartTrainer",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

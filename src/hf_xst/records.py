@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
 
 from hf_xst.files import write_text
 
@@ -26,19 +28,29 @@ def required(help_text: str) -> Any:
     return dataclasses.field(metadata={"help": help_text})
 
 
-def save_record(path: Path, record: Any) -> None:
-    """Write a record to a JSON file."""
-    write_text(path, json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False) + "\n")
+def write_json(path: Path, content: Any) -> None:
+    """Write a mapping, a list or a data class to a JSON file."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, default=dataclasses.asdict)
+    write_text(path, f"{text}\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds a mapping; raise ValueError if it is not JSON or holds something else."""
+    return _read_mapping(path, "JSON", json.loads)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping, as `read_json` does."""
+    return _read_mapping(path, "YAML", yaml.safe_load)
+
+
+def _read_mapping(path: Path, language: str, parse: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
+        content = parse(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} is not valid {language}: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a JSON object, found {type(content).__name__}")
+        raise ValueError(f"{path}: expected a mapping, found {type(content).__name__}")
     return content
 
 

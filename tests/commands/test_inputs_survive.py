@@ -59,10 +59,11 @@ def contents(folder: Path) -> dict[Path, bytes]:
         "predict --model {0}/model --input {0}/text.conllu --output {0}/model/run/notes",
         "show --charts {0}/charts --output {0}/charts/data/train-00000-of-00001.parquet",
         "adapt --taggers {0}/model --text {0}/a/run/text.conllu --output {0}/a",
+        "build-charts --sources {0}/model --text {0}/text.conllu --exclude {0}/e/data --output {0}/e",
     ],
 )
 def test_inputs_survive(world, capsys, words):
-    for name in ("d", "model/run", "a/run"):
+    for name in ("d", "e", "model/run", "a/run"):
         (world / name).mkdir(parents=True)
     names = (
         "y.part.conllu",
@@ -70,6 +71,7 @@ def test_inputs_survive(world, capsys, words):
         "d/weights.yaml",
         "model/run/notes",
         "a/run/text.conllu",
+        "e/data",
     )
     for name in names:
         (world / name).write_text(SENTENCES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,24 @@ def test_groups_without_shared_support_are_counted(monkeypatch):
     (row,), counts = make([{"words": ["a", "b"]}])
     assert row["candidates"][: row["offsets"][1]] == [0, 1]
     assert counts.without_support == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"kept": -1}, "kept is -1; expected a count of at least 0"),
+        ({"groups": 1.5}, "groups is '1.5'; expected int"),
+        ({"sentences": None}, "sentences is 'None'; expected int"),
+        ({"charts": 3}, "unknown field charts"),
+    ],
+)
+def test_damaged_counts_of_a_shard_are_rejected(tmp_path, content, message):
+    make = ChartMaker(pool_of("groups"), ChartSettings())
+    assert build_shards(ROWS, make, tmp_path, {}, batch_words=100).sentences == len(ROWS)
+    (path,) = (tmp_path / "run" / "shards").iterdir()
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"{path.name}: .*{message}"):
+        build_shards(ROWS, make, tmp_path, {}, batch_words=100)
 
 
 def dropping(structure: Any, old: list[str], new: list[str]) -> PooledSource:

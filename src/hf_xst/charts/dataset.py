@@ -22,7 +22,7 @@ from torch import Tensor
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.files import CHARTS, check_links, sha256_of
 from hf_xst.numerics import require
-from hf_xst.records import check_format, from_mapping, read_json, save_record
+from hf_xst.records import check_format, from_mapping, read_json, write_json
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 2
@@ -200,6 +200,9 @@ class ChartCounts:
 
     `without_support` counts groups in which no label has support from every source; `dropped_mass` is, by
     source, the expected number of candidates whose labels the charts lack.
+
+    Raises:
+        ValueError: a count is negative.
     """
 
     sentences: int = 0
@@ -207,6 +210,11 @@ class ChartCounts:
     kept: int = 0
     without_support: int = 0
     dropped_mass: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, count in vars(self).items():
+            if name != "dropped_mass" and count < 0:
+                raise ValueError(f"{name} is {count}; expected a count of at least 0")
 
     def __add__(self, other: ChartCounts) -> ChartCounts:
         mass = dict(self.dropped_mass)
@@ -280,7 +288,7 @@ class ChartInfo:
 
     def save(self, folder: Path) -> None:
         """Write the record into a folder of charts."""
-        save_record(folder / CHARTS, self)
+        write_json(folder / CHARTS, self)
 
     @classmethod
     def load(cls, folder: Path) -> ChartInfo:

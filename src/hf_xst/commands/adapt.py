@@ -19,7 +19,7 @@ from hf_xst.commands.options import (
     takes_options,
 )
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
-from hf_xst.commands.runs import CONFIG, RunFolder, check_output
+from hf_xst.commands.runs import CONFIG, RunFolder
 from hf_xst.commands.sentences import read_sources, read_word_vectors
 from hf_xst.commands.transfer import transfer
 from hf_xst.console import say
@@ -73,8 +73,8 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     Raises:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.
     """
-    check_output(options, MODEL, f"{TAGGER_FOLDER}/{MODEL}", prefix=PREFIX)
-    folder = RunFolder(options.output, options, prefix=PREFIX)
+    files = (MODEL, f"{TAGGER_FOLDER}/{MODEL}")
+    folder = RunFolder(options.output, options, *files, prefix=PREFIX)
     report = folder.path / "report.md"
     protect_inputs(options, report, folder.run / TEXT)
     protect_files(report, remedy="choose another --output")

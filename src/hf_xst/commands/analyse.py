@@ -14,7 +14,7 @@ from rich.table import Table
 from hf_xst.charts.chart import SIGMA
 from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
-from hf_xst.commands.runs import RunFolder, check_output
+from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
 from hf_xst.console import console, say
 from hf_xst.drawing.markup import BLUE
@@ -48,7 +48,8 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     Raises:
         ValueError: if sources, weights or sentences do not fit together.
     """
-    check_output(arguments, RESULT, "sources.svg", "sources.png", alone=False, prefix=PREFIX)
+    files = (RESULT, "sources.svg", "sources.png")
+    folder = RunFolder(arguments.output, arguments, *files, alone=False, prefix=PREFIX)
     learned = read_weights(arguments.weights) if arguments.weights else None
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     vectors = read_word_vectors(arguments)
@@ -62,7 +63,6 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     rows = annotate(gold, arguments.tagger, vectors)
     check_text(models, rows)
     result = {"data": note, **describe(pool, rows, charts, batch_words=arguments.batch_words)}
-    folder = RunFolder(arguments.output, arguments, prefix=PREFIX)
     folder.begin()
     if not folder.is_main:
         return result

@@ -13,7 +13,7 @@ from datasets import Dataset
 from hf_xst.charts.dataset import DATA, ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
 from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
-from hf_xst.commands.runs import RunFolder, check_output, package_versions
+from hf_xst.commands.runs import RunFolder, package_versions
 from hf_xst.commands.sentences import (
     annotate,
     leave_out,
@@ -56,7 +56,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
     """
-    check_output(options, CHARTS, DATA)
+    folder = RunFolder(options.output, options, CHARTS, DATA)
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
     models = read_sources(options, vectors)
@@ -89,7 +89,6 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         annotated_by_model=options.tagger is not None,
         lost_mass=0.0 if options.marginals_cache is None else options.lost_mass,
     )
-    folder = RunFolder(options.output, options)
     maker = ChartMaker(source_pool(options, models, names), info.settings)
     counts = build_shards(rows, maker, folder.path, _identity(info, models), batch_words=options.batch_words)
     folder.begin()

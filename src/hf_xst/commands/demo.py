@@ -17,7 +17,7 @@ from hf_xst.commands.adapt import adapt
 from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.evaluate import evaluate
 from hf_xst.commands.options import OutputArguments, takes_options
-from hf_xst.commands.runs import RunFolder, check_output
+from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
 from hf_xst.console import FilteredConsole, console, say
@@ -80,8 +80,7 @@ def demo(arguments: DemoArguments) -> Scores:
     Returns:
         The main score of each method, by task.
     """
-    check_output(arguments, "data")
-    folder = RunFolder(arguments.output, arguments)
+    folder = RunFolder(arguments.output, arguments, "data")
     results = read_json(folder.run / RESULTS) if folder.is_finished() else None
     if results is None:
         folder.begin()

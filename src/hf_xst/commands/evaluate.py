@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from hf_xst.commands.options import EvaluateArguments, takes_options
-from hf_xst.commands.runs import RunFolder, check_output, summary
+from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -43,13 +43,12 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     Raises:
         ValueError: not exactly one of model and predictions is given.
     """
-    check_output(options, alone=False)
+    folder = RunFolder(options.output, options, prefix="evaluate-")
     if (options.model is None) == (options.predictions is None):
         raise ValueError("give either --model or --predictions")
     compared = _compare_file(options) if options.model is None else _compare_model(options)
     predictions, gold, columns, note, scheme, tags = compared
     scores: dict[str, Any] = score(predictions, gold, columns, scheme)
-    folder = RunFolder(options.output, options, prefix="evaluate-")
     folder.begin()
     treebanks = treebank_facts(options.treebank, options.split, options.data)
     facts = {"data": note, "treebanks": treebanks, "columns": list(columns), "tags": tags}

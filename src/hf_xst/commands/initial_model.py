@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartInfo
@@ -20,6 +19,7 @@ from hf_xst.console import say
 from hf_xst.data import WordVectors
 from hf_xst.models.kinds import model_class
 from hf_xst.models.modeling import StructuredModel
+from hf_xst.records import read_yaml
 from hf_xst.remote import split_revision
 from hf_xst.sources.averaging import AVERAGE, SCRATCH, average_models
 from hf_xst.sources.loading import SourceSpec, load_model, source_digest
@@ -54,8 +54,7 @@ def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSp
     """
     config = Path(charts) / "run" / "config.yaml"
     if config.is_file():
-        texts = yaml.safe_load(config.read_text(encoding="utf-8"))["sources"]
-        specs = {spec.name: spec for spec in SourceSpec.parse_all(texts)}
+        specs = {spec.name: spec for spec in SourceSpec.parse_all(read_yaml(config)["sources"])}
         return [specs[name] for name in names]
     sources = {source.name: source for source in info.sources}
     found = []

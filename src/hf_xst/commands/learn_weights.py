@@ -15,7 +15,7 @@ from hf_xst.charts.gold_groups import Array
 from hf_xst.charts.weights import best_weights
 from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
-from hf_xst.commands.runs import RunFolder, check_output
+from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
 from hf_xst.console import console, progress, say
 from hf_xst.files import RESULTS
@@ -49,10 +49,9 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes gold.
     """
-    check_output(options, WEIGHTS_FILE)
+    folder = RunFolder(options.output, options, WEIGHTS_FILE)
     lesson, note = read_lesson(options)
     results = {**lesson.learn(), "floor": options.floor, "seed": options.seed, "data": note}
-    folder = RunFolder(options.output, options)
     folder.begin()
     if folder.is_main:
         write_weights(folder.path / WEIGHTS_FILE, results["weights"])

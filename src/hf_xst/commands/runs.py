@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
@@ -18,47 +18,19 @@ from typing import Any
 
 import yaml
 
-from hf_xst.commands.options import OutputArguments
 from hf_xst.console import say
 from hf_xst.data.folders import treebank_files
 from hf_xst.data.treebank_facts import split_name
 from hf_xst.files import CHARTS, MODEL, RESULTS, input_files, protect_inputs, sha256_of, write_text
 from hf_xst.hub.privacy import find_secret
 from hf_xst.processes import process_index
-from hf_xst.records import read_json
+from hf_xst.records import read_json, read_yaml, write_json
 from hf_xst.sources.building import BUILDING
 from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
 CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "versions.json"
 _SECRET_SETTING = re.compile(r"(?:token|secret|password|passwd|key)[\"']?\s*[=:]", re.I)
-
-
-def check_output(options: OutputArguments, *files: str, alone: bool = True, prefix: str = "") -> None:
-    """Reject an output that is a file, contains what another wrote, or would overwrite an input.
-
-    Args:
-        options: the options of the command.
-        files: what this command writes into the folder, besides `run/`.
-        alone: reject folders with results of other commands.
-        prefix: see `RunFolder`.
-
-    Raises:
-        ValueError: the output is rejected.
-    """
-    path = Path(options.output)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"--output {path} is a file; expected a folder")
-    for name, content in {MODEL: "a model", CHARTS: "charts"}.items():
-        if alone and name not in files and (path / name).is_file():
-            raise ValueError(f"--output {path} already holds {content}; choose another folder")
-    protect_inputs(options, *(path / name for name in files))
-    is_ours = any((path / "run" / name).exists() for name in (f"{prefix}{VERSIONS}", BUILDING))
-    present = [name for name in files if os.path.lexists(path / name)]
-    if present and not is_ours:
-        raise ValueError(
-            f"{path / present[0]} was not written by this command; move it, or choose another --output"
-        )
 
 
 class RunFolder:
@@ -70,30 +42,50 @@ class RunFolder:
     Args:
         output: the folder.
         options: the options of the command, a data class.
+        files: what this command writes into the folder, besides `run/`.
+        alone: reject folders with results of other commands.
         prefix: of the files that describe the command, so that another command can work on the output of a
             run without hiding where it came from.
+
+    Raises:
+        ValueError: the output is a file, contains what another wrote, or would overwrite an input; or an
+            option is a secret.
     """
 
-    def __init__(self, output: str, options: Any, *, prefix: str = "") -> None:
+    def __init__(self, output: str, options: Any, *files: str, alone: bool = True, prefix: str = "") -> None:
         self.path = Path(output)
         self.run = self.path / "run"
         self.is_main = process_index() == 0
         self._prefix = prefix
         self._config, self._options = asdict(options), options
+        self._check_output(files, alone and bool(files))
         _reject_secrets(self._config)
+
+    def _check_output(self, files: Sequence[str], alone: bool) -> None:
+        path = self.path
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"--output {path} is a file; expected a folder")
+        for name, content in {MODEL: "a model", CHARTS: "charts"}.items():
+            if alone and name not in files and (path / name).is_file():
+                raise ValueError(f"--output {path} already holds {content}; choose another folder")
+        protect_inputs(self._options, *(path / name for name in files))
+        is_ours = any((self.run / name).exists() for name in (f"{self._prefix}{VERSIONS}", BUILDING))
+        present = [name for name in files if os.path.lexists(path / name)]
+        if present and not is_ours:
+            raise ValueError(
+                f"{path / present[0]} was not written by this command; move it, or choose another --output"
+            )
 
     def begin(self) -> None:
         """Create the folder and write configuration, command and versions; only the main process writes."""
         if self.is_main:
             self.run.mkdir(parents=True, exist_ok=True)
-            self._write(CONFIG, yaml.safe_dump(self._config, sort_keys=True, allow_unicode=True))
+            config = yaml.safe_dump(self._config, sort_keys=True, allow_unicode=True)
+            write_text(self.run / f"{self._prefix}{CONFIG}", config)
             if not self._prefix:
-                self._write(FILES, json.dumps(self._digests, indent=1) + "\n")
-            self._write("command.txt", shlex.join(sys.argv) + "\n")
-            self._write(VERSIONS, json.dumps(package_versions(), indent=1) + "\n")
-
-    def _write(self, name: str, text: str) -> None:
-        write_text(self.run / f"{self._prefix}{name}", text)
+                self.write_json(FILES, self._digests)
+            write_text(self.run / f"{self._prefix}command.txt", shlex.join(sys.argv) + "\n")
+            self.write_json(f"{self._prefix}{VERSIONS}", package_versions())
 
     @cached_property
     def _digests(self) -> dict[str, str]:
@@ -107,7 +99,7 @@ class RunFolder:
     def differences(self) -> list[str]:
         """List the settings and inputs that differ from those of the run in the folder."""
         config, files = self.run / CONFIG, self.run / FILES
-        begun = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
+        begun = read_yaml(config) if config.exists() else {}
         wanted = yaml.safe_load(yaml.safe_dump(self._config))
         settings = [
             f"{key} ({begun.get(key, 'unknown')} there, {value} now)"
@@ -161,7 +153,7 @@ class RunFolder:
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file into OUTPUT/run."""
         if self.is_main:
-            write_text(self.run / name, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+            write_json(self.run / name, content)
 
     def last_checkpoint(self) -> str | None:
         """Return the last complete checkpoint of an interrupted run, if any."""

@@ -11,7 +11,7 @@ from transformers import EarlyStoppingCallback, TrainingArguments, set_seed
 from hf_xst.commands.initial_model import given_flags, model_fields, new_model
 from hf_xst.commands.options import TrainSourceArguments, takes_options
 from hf_xst.commands.presets import SOURCE_LEARNING_RATE, resolve_steps
-from hf_xst.commands.runs import RunFolder, check_output, summary
+from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     has_split,
@@ -33,7 +33,7 @@ from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.sources.loading import load_model, weights_digest
 from hf_xst.sources.word_checks import check_text
 from hf_xst.training.results import ModelOrigin, SourceResults
-from hf_xst.training.supervised import SupervisedTrainer
+from hf_xst.training.trainer import SupervisedTrainer
 
 DEV = "dev"
 
@@ -55,8 +55,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         ValueError: not exactly one of vectors and encoder is given, the initial model does not fit, or OUTPUT
             holds another run.
     """
-    check_output(options, MODEL)
-    folder = RunFolder(options.output, options)
+    folder = RunFolder(options.output, options, MODEL)
     if folder.is_finished():
         return SourceResults.load(folder.run)
     set_seed(options.seed)

@@ -12,7 +12,7 @@ from hf_xst.charts.dataset import ChartInfo, load_charts
 from hf_xst.commands.initial_model import initial_model, resolve_initial_model
 from hf_xst.commands.options import TransferArguments, takes_options
 from hf_xst.commands.presets import chart_use, resolve_transfer
-from hf_xst.commands.runs import RunFolder, check_output, summary
+from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
@@ -42,8 +42,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     Raises:
         ValueError: charts and initial model do not fit, or OUTPUT holds another run.
     """
-    check_output(options, MODEL)
-    folder = RunFolder(options.output, options)
+    folder = RunFolder(options.output, options, MODEL)
     if folder.is_finished():
         return TransferResults.load(folder.run)
     set_seed(options.seed)

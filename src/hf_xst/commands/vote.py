@@ -10,7 +10,7 @@ from datasets import Dataset
 
 from hf_xst.charts.chart import FLOOR
 from hf_xst.commands.options import VoteArguments, takes_options
-from hf_xst.commands.runs import RunFolder, check_output, summary
+from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -53,7 +53,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources, their weights or the sentences do not fit each other or the rule.
     """
-    check_output(options, PREDICTIONS)
+    folder = RunFolder(options.output, options, PREDICTIONS)
     if options.weights is not None and options.rule == "majority":
         raise ValueError(
             "--weights requires --rule pool or linear, found majority: leave it out, or choose another rule"
@@ -67,7 +67,6 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     rows = annotate(gold, options.tagger, vectors)
     check_text(models, rows)
     predictions = combine(sources, rows, options.rule, weights, options.floor, options.batch_words)
-    folder = RunFolder(options.output, options)
     folder.begin()
     output = folder.path / PREDICTIONS
     writer, tagged = ConlluWriter([model]), ["upos"] if options.tagger else []

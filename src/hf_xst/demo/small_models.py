@@ -26,7 +26,7 @@ from hf_xst.models.kinds import KINDS
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.loading import load_model
 from hf_xst.training.progress import LogLines
-from hf_xst.training.supervised import SupervisedTrainer
+from hf_xst.training.trainer import SupervisedTrainer
 
 SENTENCES, EPOCHS, SEED = 240, 6, 1
 SIZES: dict[str, dict[str, Any]] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from hf_xst.hub.metadata import UNKNOWN, card_metadata
 from hf_xst.hub.pictures import TABLE, TREE, Example, card_pictures, count_rows, example_of
 from hf_xst.hub.run_records import EXAMPLE, METRICS, RunRecords
 from hf_xst.inference.annotation import TAGGER_FOLDER
+from hf_xst.records import write_json
 from hf_xst.training.results import TransferResults
 
 README = "README.md"
@@ -96,7 +96,7 @@ def write_card(
         write_text(folder / name, content)
     write_text(folder / README, str(card))
     if example.origin != "invented":
-        write_text(folder / EXAMPLE, json.dumps(asdict(example), indent=1, ensure_ascii=False) + "\n")
+        write_json(folder / EXAMPLE, example)
     else:
         (folder / EXAMPLE).unlink(missing_ok=True)
     return card

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import yaml
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.plugins.base import BasePlugin
 from huggingface_hub import get_token
@@ -32,6 +31,7 @@ from hf_xst.charts.dataset import load_charts
 from hf_xst.console import say
 from hf_xst.data import load_treebank
 from hf_xst.hub.texts import WORD_LISTS, Text, texts_of
+from hf_xst.records import read_yaml
 
 # Plugins that also match digests, version numbers and words in capitals.
 _UNUSED = ("Base64HighEntropyString", "HexHighEntropyString", "IPPublicDetector", "ArtifactoryDetector")
@@ -262,7 +262,7 @@ def training_sentences(folder: Path, *, unsearched: bool = False) -> list[list[s
     if not paths[0].is_file():
         problems.append("the training data is not recorded (run/config.yaml is missing)")
     for path in filter(Path.is_file, paths):
-        options = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        options = read_yaml(path)
         for key in filter(options.get, ("charts", "treebank", "dev_treebank")):
             try:
                 sentences += _words_of(key, options)

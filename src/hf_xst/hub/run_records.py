@@ -12,12 +12,10 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-import yaml
-
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks
 from hf_xst.files import CHARTS, MODEL, RESULTS, sha256_of
-from hf_xst.records import read_json
+from hf_xst.records import read_json, read_yaml
 from hf_xst.training.results import SourceResults, TransferResults
 
 Kind = Literal["source", "transferred", "charts", "unrecorded"]
@@ -210,15 +208,7 @@ class RunRecords:
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    if path.suffix == ".json":
-        return read_json(path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a mapping, found {type(content).__name__}")
-    return content
+    return read_json(path) if path.suffix == ".json" else read_yaml(path)
 
 
 def _finite_metrics(scores: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

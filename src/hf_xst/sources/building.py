@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from hf_xst.charts.dataset import ROW_VERSION, ChartCounts, chart_features, to_r
 from hf_xst.charts.pooling import unsupported_groups
 from hf_xst.console import progress
 from hf_xst.data.layout import content_hash, rows_to_dataset
-from hf_xst.files import atomic_path, write_text
+from hf_xst.files import atomic_path
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import run_batches
 from hf_xst.processes import alone, from_main, process_count, process_index, share
+from hf_xst.records import from_mapping, read_json, write_json
 from hf_xst.sources.pool import SourcePool
 
 SHARD = 1000
@@ -110,24 +110,24 @@ def build_shards(
             with atomic_path(files[shard]) as aside:
                 ordered = [charts[index] for index in range(end - begin)]
                 rows_to_dataset(ordered, features).to_parquet(str(aside))
-            write_text(counts_of[shard], json.dumps(asdict(counts)))
+            write_json(counts_of[shard], counts)
 
         # Each process makes whole shards as long as there is one for each; they share those that remain.
         whole = len(missing) // process_count() * process_count()
         share(missing[:whole], alone()(make_shard))
         for shard in missing[whole:]:
             make_shard(shard)
-    return from_main(
-        lambda: sum((ChartCounts(**json.loads(file.read_text())) for file in counts_of), ChartCounts())
-    )
+    records = from_main(lambda: [read_json(path) for path in counts_of])
+    counts = (from_mapping(ChartCounts, *each) for each in zip(records, map(str, counts_of), strict=True))
+    return sum(counts, ChartCounts())
 
 
 def _begin(path: Path, identity: dict[str, Any]) -> None:
     """Record what charts depend on, or check it if they were begun before."""
     if not path.exists():
-        write_text(path, json.dumps({"identity": identity}))  # marks the folder as ours
+        write_json(path, {"identity": identity})  # marks the folder as ours
         return
-    begun = json.loads(path.read_text(encoding="utf-8"))["identity"]
+    begun = read_json(path).get("identity", {})
     differing = [key for key in {**begun, **identity} if begun.get(key) != identity.get(key)]
     if differing:
         raise ValueError(

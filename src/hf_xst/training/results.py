@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.files import RESULTS
-from hf_xst.records import check_format, from_mapping, read_json, save_record
+from hf_xst.records import check_format, from_mapping, read_json, write_json
 from hf_xst.remote import split_revision
 from hf_xst.training.collation import ChartUse
 
@@ -50,7 +50,7 @@ class TrainingResults:
 
     def save(self, run: Path) -> None:
         """Write the record into the folder of a run."""
-        save_record(run / RESULTS, self)
+        write_json(run / RESULTS, self)
 
     @classmethod
     def load(cls: type[Results], run: Path) -> Results:

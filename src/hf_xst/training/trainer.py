@@ -1,10 +1,11 @@
-"""A Trainer whose loss is one exact mean for any accumulation and number of processes."""
+"""Trainers whose loss is one exact mean for any accumulation and number of processes."""
 
 from __future__ import annotations
 
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from transformers import (
 from transformers.trainer_utils import EvalLoopOutput, TrainOutput
 
 from hf_xst.metrics import MAIN_SCORES, score
+from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
 from hf_xst.models.running import Collator
 from hf_xst.numerics import denormals_flushed
@@ -281,6 +283,36 @@ class StructuredTrainer(Trainer):
             return {main: joint_accuracy(predictions, gold, names)}
         scores = score(predictions, gold, names, self.bare_model.scheme)
         return {key: value for key, value in scores.items() if isinstance(value, float)}
+
+
+class SupervisedTrainer(StructuredTrainer):
+    """Train a model on gold columns with its own loss, averaged over words (parser) or sentences (tagger).
+
+    Args:
+        model: the model, or None if `model_init` is given.
+        args: training arguments.
+        train_dataset: prepared rows with the model's gold columns.
+        eval_dataset: the same, for the development score.
+        embeddings: cached embeddings of a frozen encoder.
+        kwargs: for `transformers.Trainer`.
+    """
+
+    def __init__(
+        self,
+        model: StructuredModel | None,
+        args: TrainingArguments,
+        train_dataset: Dataset | None = None,
+        eval_dataset: Dataset | None = None,
+        embeddings: CachedEmbeddings | None = None,
+        **kwargs: Any,
+    ) -> None:
+        collator = partial(Collator, embeddings=embeddings)
+        super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
+
+    def sentence_losses(self, output: StructuredOutput, inputs: dict[str, Any]) -> Tensor:
+        """Return the model's supervised loss of each sentence: (B,)."""
+        assert output.losses is not None
+        return output.losses
 
 
 def references(rows: Any) -> Sequence[Row]:
