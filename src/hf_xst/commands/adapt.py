@@ -78,7 +78,10 @@ def adapt(options: AdaptArguments) -> AdaptResults:
     report = folder.path / "report.md"
     protect_inputs(options, report, folder.run / TEXT)
     protect_files(report, remedy="choose another --output")
-    _check_options(options)
+    if not options.taggers and not options.parsers:
+        raise ValueError("no sources: give --taggers, --parsers, or both")
+    if options.parsers and options.column not in (None, UPOS):
+        raise ValueError(f"--column {options.column} is for --taggers alone: parsers read UPOS tags")
     gold = {task: gold_for(task, options) for task, (sources, _) in _sources(options).items() if sources}
     text, counts = _normalise_text(options, folder)
     _check_sources(options, counts.has_tags)
@@ -104,14 +107,6 @@ def _sources(options: AdaptArguments) -> dict[Task, tuple[list[str], str | None]
         "tagger": (options.taggers, options.tagger_weights),
         "parser": (options.parsers, options.parser_weights),
     }
-
-
-def _check_options(options: AdaptArguments) -> None:
-    """Reject options that do not fit each other."""
-    if not options.taggers and not options.parsers:
-        raise ValueError("no sources: give --taggers, --parsers, or both")
-    if options.parsers and options.column not in (None, UPOS):
-        raise ValueError(f"--column {options.column} is for --taggers alone: parsers read UPOS tags")
 
 
 def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
@@ -175,7 +170,8 @@ def _transfer(
     say(f"{task}: building charts and training", "bold")
     charts = str(folder.run / task / "charts")
     build = _build(options, task, output=charts, text=str(text), tagger=tagger and str(tagger))
-    info = ChartInfo.load(Path(charts)) if _is_built(build) else build_charts(build)
+    is_built = Path(charts, CHARTS).exists() and not RunFolder(charts, build).differences()
+    info = ChartInfo.load(Path(charts)) if is_built else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
     changes: dict[str, Any] = {
         "output": str(output),
@@ -194,11 +190,6 @@ def _build(options: AdaptArguments, task: Task, **changes: Any) -> BuildChartsAr
     changes |= {"sources": sources, "task": task, "weights": weights}
     changes["column"] = (options.column or UPOS) if task == "tagger" else None
     return BuildChartsArguments(**shared_options(options, BuildChartsArguments) | changes)
-
-
-def _is_built(build: BuildChartsArguments) -> bool:
-    """Return whether charts with these options and inputs are complete."""
-    return Path(build.output, CHARTS).exists() and not RunFolder(build.output, build).differences()
 
 
 def _copy_tagger(tagger: Path, target: Path) -> Path:

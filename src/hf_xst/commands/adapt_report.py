@@ -114,11 +114,6 @@ def write_report(
 class StageReporter:
     """Describe a new model and its sources.
 
-    Args:
-        stage: the model.
-        vectors: word vectors of the language.
-        seed: for what is drawn at random.
-
     Raises:
         ValueError: a source is not the one that the charts were made from.
     """

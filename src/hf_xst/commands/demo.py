@@ -74,9 +74,6 @@ class DemoArguments(OutputArguments):
 def demo(arguments: DemoArguments) -> Scores:
     """Invent languages, train sources, transfer by all methods, compare them, and parse a sentence.
 
-    Args:
-        arguments: See the class.
-
     Returns:
         The main score of each method, by task.
     """
@@ -127,11 +124,7 @@ def steps(output: Path, arguments: DemoArguments) -> dict[str, Callable[[], Any]
     """Return the commands that compare all methods, by title.
 
     `adapt` makes the recommended models and scores them, their sources and the ensembles. All parsers read
-    the tags of its tagger.
-
-    Args:
-        output: Folder with the languages in `data`.
-        arguments: Sizes.
+    the tags of its tagger. The languages are in OUTPUT/data.
     """
     data, target, initial = output / "data", str(output / TARGET), SOURCES[0]
     test = data / f"{TARGET}-test.conllu"

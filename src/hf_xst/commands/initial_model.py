@@ -77,14 +77,9 @@ def initial_model(
     *,
     given: bool = True,
 ) -> StructuredModel:
-    """Load or make the initial model.
+    """Load or make the initial model of charts; `options.init_from` is resolved.
 
-    Args:
-        options: with `init_from` resolved.
-        charts: the charts to train on.
-        info: their record.
-        vectors: the language's word vectors, if given.
-        given: the user named the model; otherwise it must be the one that the charts were made from.
+    A model that the user has not given must be the one that the charts were made from.
 
     Raises:
         ValueError: charts and model do not fit, `scratch` lacks what it requires, or the sources cannot be
@@ -159,13 +154,7 @@ def _from_scratch(
 def model_from_scratch(
     info: ChartInfo, charts: Dataset, options: NewModelArguments, vectors: WordVectors | None = None
 ) -> StructuredModel:
-    """Make a randomly initialised model for charts.
-
-    Args:
-        info: gives the type of the model and its labels.
-        charts: their UPOS tags are the model's.
-        options: encoder and configuration.
-        vectors: word vectors, for encoder A.
+    """Make a randomly initialised model for charts, with their type, labels and UPOS tags.
 
     Raises:
         ValueError: the type is unknown, or see `new_model`.

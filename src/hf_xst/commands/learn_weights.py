@@ -97,8 +97,8 @@ class Lesson:
         names: names of the sources.
         sent_ids: ids of the sentences.
         lengths: words of each sentence.
-        groups: the groups with gold.
-        left_out: number of groups without a gold candidate.
+        groups: the groups with a gold candidate.
+        left_out: number of the others.
     """
 
     names: Sequence[str]
@@ -116,14 +116,7 @@ class Lesson:
         floor: float = FLOOR,
         batch_words: int = BATCH_WORDS,
     ) -> Lesson:
-        """Run all sources over the sentences, batch by batch; only the groups with gold are kept.
-
-        Args:
-            sources: the source models over the union of their labels.
-            gold: rows with gold.
-            rows: the same rows as the models read them.
-            floor: of the pool.
-            batch_words: see `hf_xst.models.running`.
+        """Run all sources over `rows`, batch by batch; `gold` are the same sentences with gold.
 
         Raises:
             ValueError: there is no gold that the sources know, or at floor 0 a source excludes some.

@@ -159,7 +159,7 @@ class ChartPlan:
 
     Args:
         preset: name of the preset.
-        settings: settings of the charts; weights only if they are read from a file.
+        settings: of the charts; weights only if they are read from a file.
         by_agreement: compute the weights from the agreement of the sources.
         rank_sources: choose the initial model by agreement.
         may_average: initialise training from the average of the sources if they can be averaged.

@@ -26,7 +26,7 @@ from hf_xst.hub.privacy import find_secret
 from hf_xst.processes import process_index
 from hf_xst.records import read_json, read_yaml, write_json
 from hf_xst.sources.building import BUILDING
-from hf_xst.training.progress import NOT_SCORES, TRAINER_STATE
+from hf_xst.training.progress import TRAINER_STATE, score_texts
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
 CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "versions.json"
@@ -129,11 +129,7 @@ class RunFolder:
         return finished
 
     def check_inputs(self, inputs: Mapping[str, str], *, resumed: bool) -> None:
-        """Record the digests of all inputs, or check them if the run resumes.
-
-        Args:
-            inputs: digests by name.
-            resumed: the run resumes.
+        """Record the digests of all inputs, by name, or check them if the run resumes.
 
         Raises:
             ValueError: an input has changed since the run began, so that its results would mix two inputs.
@@ -201,11 +197,7 @@ def package_versions() -> dict[str, str]:
 
 def summary(label: str, scores: Mapping[str, Any]) -> None:
     """Print a line of scores, without the Trainer's timings."""
-    parts = [
-        f"{key.removeprefix('eval_')} {value:.2f}"
-        for key, value in scores.items()
-        if isinstance(value, float) and not key.endswith(NOT_SCORES)
-    ]
+    parts = score_texts(scores, ".2f")
     if unscored := scores.get("words_without_gold"):
         parts.append(f"{unscored} words without a gold tag not scored")
     say(f"{label}: {', '.join(parts)}", "bold")

@@ -112,15 +112,12 @@ def prepare_gold(
 
 
 def labelled_rows(rows: Dataset, columns: Sequence[str], *, all_words: bool = False) -> tuple[Dataset, str]:
-    """Leave out sentences without labels.
+    """Leave out sentences without any label or, for `all_words`, that lack the label of any word.
 
-    Args:
-        rows: prepared rows.
-        columns: the label columns; all rows are kept if they are more than labels of words.
-        all_words: leave out sentences that lack the label of any word, instead of those without any label.
+    All rows are kept if the columns are more than labels of words.
 
     Returns:
-        The other rows, and an addition to the summary, empty if no row was left out.
+        The rows, and an addition to the summary, empty if no row was left out.
     """
     if needs_structure(columns):
         return rows, ""  # checked when they were prepared
@@ -148,13 +145,8 @@ def gold_rows(
 ) -> tuple[Dataset, str]:
     """Load prepared rows with gold; print and return a summary of what was read and left out.
 
-    Args:
-        treebank: see the commands.
-        split: as for `split_of`.
-        data: folders of treebanks.
-        columns: columns whose gold is read and checked; all by default.
-        faulty: see `hf_xst.data.prepare`.
-        limits: length limits of `hf_xst.data.prepare`.
+    The gold of `columns` is read and checked, all by default. For `faulty` and `limits` of length see
+    `hf_xst.data.prepare`.
 
     Raises:
         ValueError: the split does not exist, or no sentence is left.
@@ -286,15 +278,9 @@ def source_pool(
 def annotate(
     dataset: Dataset, annotator: str | None, vectors: WordVectors | None, *, keep_gold: bool = False
 ) -> Dataset:
-    """Annotate a data set with a model given by folder or Hub id, if one is given.
+    """Annotate prepared rows with a model given by folder or Hub id, if one is given; `datasets` caches them.
 
-    The result is cached by `datasets`.
-
-    Args:
-        dataset: prepared rows.
-        annotator: the model, or `none`.
-        vectors: word vectors, if the model reads by vectors.
-        keep_gold: keep replaced values in a separate column, for scores that depend on them.
+    With `keep_gold`, replaced values stay in a separate column, for scores that depend on them.
     """
     if annotator in (None, NO_TAGGER):
         return dataset

@@ -132,11 +132,7 @@ def _draw_trees(arguments: ShowArguments) -> NamedDrawings:
 
 
 def sentence_drawing(sentence: ConlluSentence, confidence: str = "ArcProb") -> Drawing:
-    """Draw the tree of a CoNLL-U sentence.
-
-    Args:
-        sentence: the sentence.
-        confidence: key in MISC of the probability of each word's arc; if absent, arcs have no colour.
+    """Draw the tree of a CoNLL-U sentence; arcs are coloured by the probabilities in MISC, if present.
 
     Raises:
         ConlluError: if the sentence has no tree, or only some words have a probability.
@@ -193,11 +189,6 @@ def _draw_charts(arguments: ShowArguments) -> NamedDrawings:
 
 def row_view(row: Mapping[str, Any], info: ChartInfo, gold: ConlluSentence | None = None) -> ChartView:
     """Read a row of a chart data set: its candidates with the sources' best structures, as in training.
-
-    Args:
-        row: the row.
-        info: record of the charts.
-        gold: the same sentence with gold annotation.
 
     Raises:
         ValueError: if charts of this kind cannot be drawn.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hf_xst.commands.options import VectorArguments
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import say
-from hf_xst.data import ConlluSentence
 from hf_xst.demo.small_models import example_sentences, small_sources
 from hf_xst.extras import import_optional
 from hf_xst.records import option
@@ -89,17 +87,9 @@ def app(arguments: SpaceArguments | None = None) -> Any:
         return build(backend, sentences or example_sentences())
     vectors = read_word_vectors(options)
     tasks = {
-        task: TaskModels(load_sources(specs, vectors))
-        for task, specs in (("parser", _specs(options.sources)), ("tagger", _specs(options.taggers)))
-        if specs
+        task: TaskModels(load_sources(SourceSpec.parse_all(texts), vectors))
+        for task, texts in (("parser", options.sources), ("tagger", options.taggers))
+        if texts
     }
-    return build(Backend(tasks), sentences or _first_sentence(vectors))
-
-
-def _specs(texts: Sequence[str]) -> list[SourceSpec]:
-    return SourceSpec.parse_all(texts) if texts else []
-
-
-def _first_sentence(vectors: Any) -> list[ConlluSentence]:
-    """Return an example: the most frequent words, or a fixed sentence."""
-    return [typed_sentence("saya makan nasi" if vectors is None else " ".join(vectors.words[:6]))]
+    example = "saya makan nasi" if vectors is None else " ".join(vectors.words[:6])  # the most frequent words
+    return build(Backend(tasks), sentences or [typed_sentence(example)])

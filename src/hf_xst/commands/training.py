@@ -36,12 +36,8 @@ _EXPONENT = re.compile(r"[-+]?\d+[eE][-+]?\d+")
 def key_values(pairs: Sequence[str], known: Collection[str]) -> dict[str, Any]:
     """Read KEY=VALUE words; values are YAML, so that `true`, `3` and `1e-4` have their usual types.
 
-    Args:
-        pairs: the words.
-        known: accepted keys.
-
     Raises:
-        ValueError: a word has no `=`, a key is unknown, or a value is not YAML.
+        ValueError: a word has no `=`, a key is not `known`, or a value is not YAML.
     """
     values = {}
     for pair in pairs:
@@ -68,13 +64,7 @@ def _parse(text: str) -> Any:
 def training_arguments(
     folder: RunFolder, options: LoopArguments, seed: int, **defaults: Any
 ) -> TrainingArguments:
-    """Return Trainer arguments: plain Adam at a constant rate without clipping by default.
-
-    Args:
-        folder: the folder of the run, for checkpoints.
-        options: resolved options of the command.
-        seed: of initialisation, dropout and shuffling.
-        defaults: further settings of the command; `--trainer` takes precedence.
+    """Return Trainer arguments: plain Adam at a constant rate without clipping, then `defaults`, `--trainer`.
 
     Raises:
         ValueError: `--trainer` names an unknown setting or an invalid value, or the Trainer does not see all
@@ -185,17 +175,14 @@ def cached_embeddings(
     return CachedEmbeddings.compute(model, sentences, folder)
 
 
-def _input_digests(trainer: StructuredTrainer) -> dict[str, str]:
-    """Return digests of what training depends on besides its configuration, which may name changed files."""
-    sentences = {"sentences": trainer.train_dataset, "development sentences": trainer.eval_dataset}
-    digests = {name: content_hash(rows) for name, rows in sentences.items() if isinstance(rows, Dataset)}
-    return {**digests, "initial model": model_digest(trainer.bare_model)}
-
-
 def train_and_save(trainer: StructuredTrainer, folder: RunFolder) -> None:
     """Train, or resume an interrupted run, and save the model where `from_pretrained` loads it."""
     checkpoint = folder.last_checkpoint()
-    folder.check_inputs(_input_digests(trainer), resumed=checkpoint is not None)
+    # What training depends on besides its configuration, which may name changed files.
+    sentences = {"sentences": trainer.train_dataset, "development sentences": trainer.eval_dataset}
+    digests = {name: content_hash(rows) for name, rows in sentences.items() if isinstance(rows, Dataset)}
+    digests["initial model"] = model_digest(trainer.bare_model)
+    folder.check_inputs(digests, resumed=checkpoint is not None)
     if checkpoint is not None:
         say(f"resuming from {checkpoint}")
     with name_in_errors(folder.path):

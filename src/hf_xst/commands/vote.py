@@ -98,15 +98,8 @@ def combine(
 ) -> list[Columns]:
     """Return the structure of the ensemble for each row as columns.
 
-    Args:
-        sources: the source models over the union of their labels.
-        rows: prepared rows.
-        rule: `"majority"` (votes on substructures), `"pool"` or `"linear"` (best structure under the pooled
-            marginals).
-        weights: of the pools, in the order of the sources.
-        floor: of the logarithmic pool.
-        batch_words: see `hf_xst.models.running`.
-        temperature: see `ChartSettings`.
+    The rule is `"majority"` (votes on substructures), or `"pool"` or `"linear"` (best structure under the
+    pooled marginals, with weights in the order of the sources); for the rest see `ChartSettings`.
 
     Raises:
         ValueError: the rule is unknown.

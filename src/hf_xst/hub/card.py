@@ -17,14 +17,14 @@ from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardDa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hf_xst.data.treebank_facts import TreebankFacts
-from hf_xst.files import MODEL, write_text
+from hf_xst.files import write_text
 from hf_xst.hub.card_merge import Card, split_sections, to_card_data
 from hf_xst.hub.facts import Facts
 from hf_xst.hub.markdown import Markdown, block, cell, code, plain, strip_command, to_markdown
 from hf_xst.hub.metadata import UNKNOWN, card_metadata
 from hf_xst.hub.pictures import TABLE, TREE, Example, card_pictures, count_rows, example_of
 from hf_xst.hub.run_records import EXAMPLE, METRICS, RunRecords
-from hf_xst.inference.annotation import TAGGER_FOLDER
+from hf_xst.inference.annotation import find_tagger
 from hf_xst.records import write_json
 from hf_xst.training.results import TransferResults
 
@@ -52,9 +52,6 @@ def write_card(
         stated: options of `card` that a person just stated; they take precedence over the existing card.
         vocabulary: which words are published, `public` or `all`, if decided.
         repository: id on the Hub, for the commands and code in the card.
-
-    Returns:
-        The card.
 
     Raises:
         ValueError: the folder contains neither a model nor charts, or a record or the card is broken.
@@ -149,7 +146,7 @@ def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dic
         "treebanks_in_cell": _names(records.treebanks, cell),
         "development": _names(dev_treebanks, code) if dev_treebanks else None,
         "reads_tags": bool(config.get("uses_upos")),
-        "has_tagger": _has_tagger(records),
+        "has_tagger": find_tagger(str(records.folder)) is not None,
         "has_vectors": bool(config.get("vector_space")),
         "command": strip_command(records.command, facts.ids),
         "licences": [text_licence] if text_licence else list(dict.fromkeys(recorded)),
@@ -177,10 +174,6 @@ def _context(facts: Facts, example: Example, metadata: Mapping[str, Any]) -> dic
             "dropped": {name: round(mass, 1) for name, mass in counts.dropped_mass.items()},
         }
     return context
-
-
-def _has_tagger(records: RunRecords) -> bool:
-    return (records.folder / TAGGER_FOLDER / MODEL).is_file()
 
 
 def _licence(metadata: Mapping[str, Any]) -> Markdown:
@@ -220,6 +213,6 @@ def _call(facts: Facts, example: Example) -> str:
     if facts.task != "model" and not reads_tags:
         return words
     row = f'"words": {words}'
-    if reads_tags and not _has_tagger(facts.records):
+    if reads_tags and find_tagger(str(facts.records.folder)) is None:
         row += f', "upos": {json.dumps(example.columns.get("upos", []), ensure_ascii=False)}'
     return f"{{{row}}}"

@@ -90,12 +90,7 @@ class Card:
     def merge_metadata(
         self, generated: Mapping[str, Any], stated: frozenset[str] = frozenset()
     ) -> dict[str, Any]:
-        """Return the metadata of the new card.
-
-        Args:
-            generated: the newly generated metadata.
-            stated: keys whose new values a person stated just now; they take precedence over the card's.
-        """
+        """Merge newly generated metadata; `stated` keys, which a person just set, replace the card's."""
         removed = {key for key in self.generated if key not in self.metadata and key not in stated}
         merged: dict[str, Any] = {}
         for key in dict.fromkeys([*generated, *self.metadata]):
@@ -107,10 +102,9 @@ class Card:
         return merged
 
     def merge_sections(self, sections: Mapping[str, str]) -> str:
-        """Return the text with its generated sections replaced; a new section follows its predecessor.
+        """Replace the generated sections by new ones, with their marks; an added one follows its predecessor.
 
-        Args:
-            sections: the newly generated sections with their marks, in order, by name.
+        A section that a person removed stays out.
         """
         parts = split_sections(self.text if self.text.strip() else f"\n{_NOTICE}\n")
         parts = [(name, sections.get(name, text)) for name, text in parts]
@@ -118,7 +112,7 @@ class Card:
         for name, section in sections.items():
             index = next((index for index, part in enumerate(parts) if part[0] == name), None)
             if index is None and name in self.sections:
-                continue  # a person removed it
+                continue
             if index is None and previous is None:
                 index = len(parts)
                 parts[-1:] = [("", f"{parts[-1][1].rstrip()}\n\n"), (name, section), ("", "\n")]
@@ -138,11 +132,7 @@ class Card:
     ) -> str:
         """Return the line that records what was generated, for the next merge.
 
-        Args:
-            metadata: the newly generated metadata.
-            sections: names of the newly generated sections.
-            fingerprint: fingerprint of the model or charts.
-            keep_old: whether other metadata that was generated before stays in the card.
+        With `keep_old`, other metadata that was generated before stays in the card.
         """
         digests = {key: _digests(value) for key, value in metadata.items()}
         content = {

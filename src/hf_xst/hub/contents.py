@@ -68,10 +68,7 @@ class Contents:
         return cls(kind, selected, tuple(dict.fromkeys(first + slash for first, slash, _ in rest)))
 
     def secure(self, folder: Path) -> None:
-        """Reject links in place of text and pictures, and remove hidden data from the pictures.
-
-        Args:
-            folder: the folder of the user, which is left alone.
+        """Reject links in the user's folder in place of text and pictures; strip hidden data from pictures.
 
         Raises:
             ValueError: a file is a link, or a picture is broken.
@@ -148,9 +145,7 @@ def keep_public_words(folder: Path, vectors: str | None) -> str:
     A vocabulary consists of the words of a vector file, never of those of training text. If that file is not
     public as a whole, `vectors` names one that is.
 
-    Args:
-        folder: the model's folder; changed files are replaced there, targets of links stay unchanged.
-        vectors: the public vector file; if omitted, the one that the model was made with counts as public.
+    Changed files are replaced in the model's folder; targets of links stay unchanged.
 
     Returns:
         A description of the vocabulary.

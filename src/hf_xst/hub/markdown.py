@@ -73,9 +73,7 @@ def to_markdown(value: Any) -> Markdown:
 def strip_paths(text: str, ids: Collection[str] = ()) -> str:
     """Reduce every path in an argument (`PATH`, `NAME=PATH`, `PATH,PATH`) to its last part.
 
-    Args:
-        text: the argument.
-        ids: known Hub ids, which are kept whole, with or without `@REVISION`.
+    Known Hub ids are kept whole, with or without `@REVISION`.
     """
     if secret := _SECRET.fullmatch(text):
         return f"{secret['key']}=..."

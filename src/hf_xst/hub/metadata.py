@@ -50,12 +50,7 @@ def check_languages(codes: Sequence[str]) -> None:
 
 
 def licence_fields(licence: str | None, link: str | None = None) -> dict[str, str]:
-    """Return the metadata of a licence, `unknown` if none is stated.
-
-    Args:
-        licence: a licence id of the Hub, or the name of another licence.
-        link: where the text of the licence is.
-    """
+    """Return the metadata of a licence, a Hub id or another name; `unknown` if none is stated."""
     name = (licence or UNKNOWN).strip().lower()
     fields = {"license": name}
     if name not in LICENCES:

@@ -63,10 +63,7 @@ _OTHER_ARCS = [[(2, "nmod")], [(5, "nmod")], [], [(2, "nmod")], [(6, "ccomp")], 
 
 
 def read_example(text: str) -> Example:
-    """Read an example sentence.
-
-    Args:
-        text: words separated by spaces, or a CoNLL-U file, whose first sentence is used.
+    """Read an example: words separated by spaces, or the first sentence of a CoNLL-U file.
 
     Raises:
         ValueError: there is no sentence.

@@ -111,13 +111,9 @@ class Secrets:
 
     @classmethod
     def collect(cls, folder: Path, account: str, token: str | None = None, **further: Any) -> Secrets:
-        """Collect what is private on this machine.
+        """Collect what is private when a folder is pushed to an account, whose name is public.
 
-        Args:
-            folder: the folder that is pushed; its path is private.
-            account: the account it is pushed to, whose name is public.
-            token: a token in addition to that of the login.
-            further: sentences and allowed texts.
+        `token` is added to that of the login; `further` are sentences and allowed texts.
         """
         home = Path.home()
         paths = {home: "home folder", Path.cwd(): "working folder", folder.resolve(): "folder's own path"}

@@ -49,10 +49,7 @@ class Scores:
     """Scores on one split of a treebank.
 
     Attributes:
-        treebanks: the treebanks that were read.
-        split: the split.
         metrics: percentages by the keys of `METRICS`.
-        sentences: number of sentences, if recorded.
         used_tagger: whether the UPOS tags came from a tagger, if recorded.
     """
 
@@ -73,17 +70,12 @@ class RunRecords:
     """The records in a folder, each empty or None if its file is missing.
 
     Attributes:
-        folder: the folder of a model or of charts.
         kind: what the folder contains, as far as recorded.
         results: results of training.
         charts: record of the charts in the folder, or of those that the model was trained on.
         config: configuration of the model.
         run: options of the command that made the model or charts.
-        scores: results of `evaluate`.
-        evaluation: options of `evaluate`.
-        card_options: options of `card`.
-        example: example sentence of the card.
-        versions: package versions.
+        scores: results of `evaluate`, whose options are `evaluation`.
     """
 
     folder: Path
@@ -100,11 +92,7 @@ class RunRecords:
 
     @classmethod
     def read(cls, folder: Path, replaced: Mapping[str, dict[str, Any]] | None = None) -> RunRecords:
-        """Read the records of a folder.
-
-        Args:
-            folder: the folder of a model or of charts.
-            replaced: content by file name that takes precedence over the files.
+        """Read the records of a folder; `replaced` content by file name takes precedence over its files.
 
         Raises:
             ValueError: the folder contains neither a model nor charts, or a record cannot be read.

@@ -88,12 +88,7 @@ class PushOptions:
 
 
 class Repository:
-    """A repository on the Hub that is pushed to.
-
-    Args:
-        name: USER/NAME; without USER, the account of the token.
-        kind: `"model"` or `"dataset"`.
-        options: see the class.
+    """A repository on the Hub that is pushed to; its name without USER/ is one of the token's account.
 
     Raises:
         ValueError: the name is not a valid id, or the token is missing or rejected.

@@ -27,12 +27,7 @@ launch(app(SpaceArguments({arguments})))
 def space_files(
     parsers: Sequence[str] = (), taggers: Sequence[str] = (), requirement: str = "hf_xst[demo]"
 ) -> dict[str, str]:
-    """Return the files of a Space by name.
-
-    Args:
-        parsers: Source parsers on the Hub, NAME=ID[@REVISION]; without models: invented languages.
-        taggers: Source taggers on the Hub.
-        requirement: Line of `requirements.txt` that installs `hf_xst`.
+    """Return the files of a Space by name; without source parsers or taggers it shows invented languages.
 
     Raises:
         ValueError: A model is a local folder.

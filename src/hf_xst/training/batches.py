@@ -59,8 +59,8 @@ class BucketSampler(Sampler[int]):
     Args:
         lengths: words of each sentence.
         batch_size: sentences per update; full batches come from one bucket of similar lengths.
-        seed: seed of the order.
-        fillers: rows that follow those with a length; they come last.
+        seed: of the order.
+        fillers: number of rows that follow those with a length; they come last.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, fillers: int = 0) -> None:

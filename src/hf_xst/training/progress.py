@@ -12,7 +12,7 @@ from hf_xst.console import say
 
 TRAINER_STATE = "trainer_state.json"  # as in transformers.trainer, whose import takes seconds
 # Suffixes of the Trainer's metrics that do not measure quality.
-NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
+_NOT_SCORES = ("runtime", "per_second", "epoch", "preparation_time", "total_flos")
 
 
 class CheckedLog(TrainerCallback):
@@ -35,13 +35,18 @@ class CheckedLog(TrainerCallback):
                 )
 
 
+def score_texts(scores: Mapping[str, Any], spec: str) -> list[str]:
+    """Format losses and scores, without the Trainer's timings."""
+    return [
+        f"{name.removeprefix('eval_')} {value:{spec}}"
+        for name, value in scores.items()
+        if isinstance(value, float) and not name.endswith(_NOT_SCORES)
+    ]
+
+
 def _format(state: TrainerState, logs: Mapping[str, Any] | None) -> str | None:
     """Format a log entry's losses and scores; return None if it has neither, or on later processes."""
-    scores = [
-        f"{name.removeprefix('eval_')} {value:.4g}"
-        for name, value in (logs or {}).items()
-        if isinstance(value, float) and not name.endswith(NOT_SCORES)
-    ]
+    scores = score_texts(logs or {}, ".4g")
     if not scores or not state.is_world_process_zero:
         return None
     return f"update {state.global_step} of {state.max_steps}: {', '.join(scores)}"

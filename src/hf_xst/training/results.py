@@ -73,9 +73,6 @@ class SourceResults(TrainingResults):
         treebanks: name and licence of the treebanks of the training split, as far as known.
         dev_treebanks: those of the development split.
         encoder: the pretrained encoder, if there was one.
-        train_sentences: number of training sentences.
-        dev_sentences: number of development sentences.
-        best_dev: best development score.
     """
 
     data: list[str]
@@ -97,9 +94,7 @@ class TransferResults(TrainingResults):
         empty_chart_ids: the first such sentences.
         l2: strength of the pull to the initial parameters.
         use: which part of the charts was trained on.
-        charts: record of the charts.
         batch_size: sentences per batch and process.
-        initialised_from: `average`, `scratch`, or `model`.
     """
 
     sentences: int

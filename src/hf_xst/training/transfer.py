@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from torch import Tensor
-from torch.utils.data import DataLoader
 from transformers import TrainingArguments
 
 from hf_xst.charts import chart_loss, soft_loss
@@ -19,7 +17,6 @@ from hf_xst.charts.dataset import to_log_probs, to_mask
 from hf_xst.models.cached_embeddings import CachedEmbeddings
 from hf_xst.models.modeling import StructuredModel, StructuredOutput
 from hf_xst.models.running import Collator
-from hf_xst.structures.base import Structure
 from hf_xst.training.collation import ChartCollator, ChartUse
 from hf_xst.training.pull import InitialPull
 from hf_xst.training.trainer import StructuredTrainer
@@ -67,7 +64,6 @@ class ChartTrainer(StructuredTrainer):
 
         self._soft = 0.0 if use is None else use.soft
         super().__init__(model, args, collator, train_dataset, eval_dataset, **kwargs)
-        self._eval_collator = Collator(self.bare_model, embeddings, gold=False)
         self._empty_count = 0
         self._empty_ids: list[str] = []
         self.pull = InitialPull(l2) if l2 else None
@@ -89,13 +85,10 @@ class ChartTrainer(StructuredTrainer):
         is_empty = torch.stack([losses.isinf() for _, losses in terms])
         if bool(is_empty.any()):
             self._count_empty(is_empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
-            fallback = self._fallback_losses(distribution, inputs)
+            fallback = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
+            fallback = torch.where(fallback.isinf(), 0.0, fallback)
             terms = [(weight, torch.where(losses.isinf(), fallback, losses)) for weight, losses in terms]
         return torch.stack([weight * losses for weight, losses in terms]).sum(0)
-
-    def _fallback_losses(self, distribution: Structure, inputs: dict[str, Any]) -> Tensor:
-        losses = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
-        return torch.where(losses.isinf(), 0.0, losses)
 
     def _count_empty(self, is_empty: Tensor, sent_ids: Sequence[str]) -> None:
         self._empty_count += int(is_empty.sum())
@@ -124,26 +117,6 @@ class ChartTrainer(StructuredTrainer):
             if count:
                 logs["empty_charts"] = count
         super().log(logs, start_time)
-
-    # -- evaluation: development sentences have no charts ---------------------------------------------
-
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
-        """Return batches of prepared rows without charts."""
-        with self._plain_collator():
-            return super().get_eval_dataloader(eval_dataset)
-
-    def get_test_dataloader(self, test_dataset: Any) -> DataLoader[Any]:
-        """Return batches of prepared rows without charts."""
-        with self._plain_collator():
-            return super().get_test_dataloader(test_dataset)
-
-    @contextmanager
-    def _plain_collator(self) -> Iterator[None]:
-        collator, self.data_collator = self.data_collator, self._eval_collator
-        try:
-            yield
-        finally:
-            self.data_collator = collator
 
     # -- theta0 is saved with the optimizer's state, before the checkpoint counts as complete ---------
 
