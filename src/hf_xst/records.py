@@ -54,14 +54,20 @@ def _read_mapping(path: Path, language: str, parse: Callable[[str], Any]) -> dic
     return content
 
 
-def check_format(content: Mapping[str, Any], expected: int, where: str) -> None:
-    """Raise ValueError unless a record has the expected format version."""
+def read_record(kind: type[Record], path: Path, expected: int) -> Record:
+    """Read a record from a JSON file.
+
+    Raises:
+        ValueError: the file is broken, or has another format version than the expected one.
+    """
+    content, where = read_json(path), str(path)
     version = content.get("format_version")
     if type(version) is not int or version < 1:
         raise ValueError(f"{where}: missing field format_version")
     if version != expected:
         remedy = "update it" if version > expected else "repeat the command that made it"
         raise ValueError(f"{where} has format {version}; this package reads format {expected}; {remedy}")
+    return from_mapping(kind, content, where)
 
 
 def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:

@@ -11,9 +11,9 @@ from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
     has_split,
-    labelled_rows,
     leave_out,
     needs_structure,
+    prepare_gold,
     split_of,
 )
 from hf_xst.data import ConlluSentence, prepare, write_conllu
@@ -189,14 +189,17 @@ def test_digests_tell_similar_content_apart(left, right):
 
 def test_sentences_without_labels_are_left_out():
     tags = [["NOUN", "VERB"], ["_", "_"], ["NOUN", "_"]]
-    rows = Dataset.from_dict({"words": [["a", "b"]] * 3, "upos": tags, "head": [[0, 1]] * 3})
-    some, note = labelled_rows(rows, ["upos"])
-    assert (some["upos"], note) == ([tags[0], tags[2]], ", 1 of them left out because they have no label")
-    whole, note = labelled_rows(rows, ["upos"], all_words=True)
+    trees = {"head": [[0, 1]] * 3, "deprel": [["root", "obj"]] * 3}
+    rows = Dataset.from_dict({"words": [["a", "b"]] * 3, "upos": tags, **trees})
+    some, note = prepare_gold(rows, "text", ["upos"], labelled="any")
+    assert some["upos"] == [tags[0], tags[2]]
+    assert note.endswith(", 1 of them left out because they have no label")
+    whole, note = prepare_gold(rows, "text", ["upos"], labelled="all")
     assert whole["upos"] == [tags[0]]
-    assert note == ", 2 of them left out because they have words without a label"
-    assert labelled_rows(rows, ["head"], all_words=True) == (rows, "")
-    assert labelled_rows(whole, ["upos"]) == (whole, "")
+    assert note.endswith(", 2 of them left out because they have words without a label")
+    for columns, labelled in ((["head", "deprel"], "all"), (["upos"], None)):
+        kept, note = prepare_gold(rows, "text", columns, labelled=labelled)
+        assert (len(kept), note) == (3, "text: 3 of 3 sentences kept")
 
 
 def test_sources_with_words_of_their_own_are_reported(capsys):

@@ -88,9 +88,9 @@ def test_rendered_examples_are_current(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_metadata_reads_back(name: str, folder: Path) -> None:
-    written = write_card(copy_recorded(name, folder))
+    write_card(copy_recorded(name, folder))
     read = load(folder)
-    assert str(read) == str(written)
+    assert str(read) == text_of(folder)
     data = metadata_load(folder / README)
     assert data is not None
     assert (data["language"], data["license"]) == (["art"], "cc0-1.0")
@@ -388,7 +388,8 @@ UNUSUAL = [
 @pytest.mark.parametrize("unusual", UNUSUAL)
 @pytest.mark.parametrize("name", ["parser-transferred", "tagger-source", "tagger-charts"])
 def test_unusual_names_break_neither_tables_nor_marks(name: str, unusual: str, folder: Path) -> None:
-    plain = write_card(copy_recorded(name, folder.with_name("plain")))
+    write_card(copy_recorded(name, folder.with_name("plain")))
+    plain = load(folder.with_name("plain"))
     copy_recorded(name, folder)
     edit_record(folder / "run/card-config.yaml", title=unusual, text_license=unusual, license=unusual)
     path = folder / ("provenance.json" if name.endswith("charts") else "run/results.json")
@@ -400,11 +401,13 @@ def test_unusual_names_break_neither_tables_nor_marks(name: str, unusual: str, f
     else:
         content["treebanks"][0]["name"] = unusual
     path.write_text(json.dumps(content))
-    written = write_card(folder)
-    assert str(load(folder)) == str(written)
+    write_card(folder)
+    written = load(folder)
+    assert text_of(folder) == str(written)
     marks = re.compile(r"<!-- hf_xst:(?:begin|end) \w+ -->")
     assert marks.findall(written.text) == marks.findall(plain.text)
     rows = [line.replace("\\|", "").count("|") for line in written.text.splitlines() if line.startswith("|")]
     assert rows == [line.count("|") for line in plain.text.splitlines() if line.startswith("|")]
     assert "<b>" not in re.sub(r"`+[^`]+`+", "", written.text)
-    assert str(write_card(folder)) == str(written)
+    write_card(folder)
+    assert text_of(folder) == str(written)

@@ -22,7 +22,7 @@ from torch import Tensor
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.files import CHARTS, check_links, sha256_of
 from hf_xst.numerics import require
-from hf_xst.records import check_format, from_mapping, read_json, write_json
+from hf_xst.records import read_record, write_json
 from hf_xst.remote import HUB_ERRORS, explain_hub_error, split_revision
 
 FORMAT_VERSION = 2
@@ -297,9 +297,7 @@ class ChartInfo:
         Raises:
             ValueError: the record is broken, or has another format than this package.
         """
-        content, where = read_json(folder / CHARTS), str(folder / CHARTS)
-        check_format(content, FORMAT_VERSION, where)
-        return from_mapping(cls, content, where)
+        return read_record(cls, folder / CHARTS, FORMAT_VERSION)
 
 
 def shards_in(folder: Path) -> list[Path]:

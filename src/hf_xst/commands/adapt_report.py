@@ -19,11 +19,9 @@ from hf_xst.commands.options import AdaptArguments, BuildChartsArguments
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
     annotate,
-    labelled_rows,
     prepare_gold,
     read_sources,
     read_word_vectors,
-    report_sentences,
     split_of,
 )
 from hf_xst.commands.vote import combine
@@ -85,9 +83,8 @@ def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
     path, columns = options.gold, (options.column or "upos",) if task == "tagger" else ("head", "deprel")
     if path is None:
         return None
-    rows, report = prepare_gold(split_of(f"test={path}", "test", []), columns, faulty="skip")
-    rows, left_out = labelled_rows(rows, columns, all_words=True)
-    rows, _ = report_sentences(rows, f"{path}: {report}{left_out}")
+    whole = split_of(f"test={path}", "test", [])
+    rows, _ = prepare_gold(whole, path, columns, labelled="all", faulty="skip")
     if task == "parser" and all(map(PUNCTUATION.issuperset, rows["upos"])):
         raise ValueError(f"{path}: all words are punctuation")
     return rows

@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import torch
 from rich.table import Table
 
 from hf_xst.commands.adapt import adapt
@@ -28,6 +27,7 @@ from hf_xst.drawing import tree_text
 from hf_xst.files import RESULTS
 from hf_xst.inference.annotation import TAGGER_FOLDER
 from hf_xst.metrics import main_score
+from hf_xst.numerics import on_one_thread
 from hf_xst.records import option, read_json
 from hf_xst.sources.loading import load_model
 
@@ -110,14 +110,12 @@ def _quiet() -> Iterator[None]:
 
     More threads would only wait for each other: the models are small.
     """
-    quiet, threads = console.quiet, torch.get_num_threads()
-    console.quiet = True
-    torch.set_num_threads(1)
+    quiet, console.quiet = console.quiet, True
     try:
-        yield
+        with on_one_thread():
+            yield
     finally:
         console.quiet = quiet
-        torch.set_num_threads(threads)
 
 
 def steps(output: Path, arguments: DemoArguments) -> dict[str, Callable[[], Any]]:

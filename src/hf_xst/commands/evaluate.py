@@ -17,7 +17,6 @@ from hf_xst.commands.sentences import (
     prepare_gold,
     read_word_vectors,
     report_crossing,
-    report_sentences,
     split_of,
 )
 from hf_xst.data.pairing import pair_sentences
@@ -65,8 +64,8 @@ def _compare_file(options: EvaluateArguments) -> Compared:
     wanted = tuple(options.columns)
     whole = split_of(options.treebank, options.split, options.data)
     numbered = whole.add_column(_NUMBER, list(range(len(whole))))
-    prepared, report = prepare_gold(numbered, wanted, faulty=options.faulty, keep=[_NUMBER])
-    gold, note = report_sentences(prepared, f"{options.treebank} {options.split}: {report}")
+    name = f"{options.treebank} {options.split}"
+    gold, note = prepare_gold(numbered, name, wanted, faulty=options.faulty, keep=[_NUMBER])
     rows = read_predictions(
         options.predictions, labels=other_labels(wanted), structure=needs_structure(wanted)
     )

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -105,54 +105,43 @@ def other_labels(columns: Sequence[str] | None) -> list[str]:
 
 
 def prepare_gold(
-    rows: Dataset, columns: Sequence[str] | None = None, **options: Any
-) -> tuple[Dataset, PreparationReport]:
-    """Prepare rows with the gold of these columns, all by default; for options see `hf_xst.data.prepare`."""
-    return prepare(rows, gold=needs_structure(columns), labels=other_labels(columns), **options)
+    rows: Dataset,
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    labelled: Literal["any", "all"] | None = None,
+    **options: Any,
+) -> tuple[Dataset, str]:
+    """Prepare rows with the gold of these columns, all by default; print and return a summary.
 
+    If the columns are no more than labels of words, `labelled` leaves out sentences without any label, or
+    those that do not have all. For the options see `hf_xst.data.prepare`.
 
-def labelled_rows(rows: Dataset, columns: Sequence[str], *, all_words: bool = False) -> tuple[Dataset, str]:
-    """Leave out sentences without any label or, for `all_words`, that lack the label of any word.
-
-    All rows are kept if the columns are more than labels of words.
-
-    Returns:
-        The rows, and an addition to the summary, empty if no row was left out.
+    Raises:
+        ValueError: no sentence is left.
     """
-    if needs_structure(columns):
-        return rows, ""  # checked when they were prepared
-    enough = all if all_words else any
-    kept = [
-        index
-        for index, labels in enumerate(zip(*(rows[column] for column in columns), strict=True))
-        if all(enough(label != BLANK for label in each) for each in labels)
-    ]
-    if len(kept) == len(rows):
-        return rows, ""
-    lacking = "have words without a label" if all_words else "have no label"
-    left_out = f", {len(rows) - len(kept)} of them left out because they {lacking}"
-    return rows.select(kept), left_out
+    is_structure = needs_structure(columns)
+    prepared, report = prepare(rows, gold=is_structure, labels=other_labels(columns), **options)
+    note = f"{name}: {report}"
+    if labelled is not None and not is_structure:  # structures are checked when they are prepared
+        enough = any if labelled == "any" else all
+        kept = [
+            index
+            for index, labels in enumerate(zip(*(prepared[column] for column in columns or ()), strict=True))
+            if all(enough(label != BLANK for label in each) for each in labels)
+        ]
+        if len(kept) < len(prepared):
+            lacking = "have no label" if labelled == "any" else "have words without a label"
+            note += f", {len(prepared) - len(kept)} of them left out because they {lacking}"
+            prepared = prepared.select(kept)
+    return report_sentences(prepared, note)
 
 
 def gold_rows(
-    treebank: str,
-    split: str,
-    data: Sequence[str],
-    columns: Sequence[str] | None = None,
-    *,
-    faulty: Any = "error",
-    **limits: Any,
+    treebank: str, split: str, data: Sequence[str], columns: Sequence[str] | None = None, **options: Any
 ) -> tuple[Dataset, str]:
-    """Load prepared rows with gold; print and return a summary of what was read and left out.
-
-    The gold of `columns` is read and checked, all by default. For `faulty` and `limits` of length see
-    `hf_xst.data.prepare`.
-
-    Raises:
-        ValueError: the split does not exist, or no sentence is left.
-    """
-    dataset, report = prepare_gold(split_of(treebank, split, data), columns, faulty=faulty, **limits)
-    return report_sentences(dataset, f"{treebank} {split}: {report}")
+    """Load a split of a treebank, as `split_of` does, and prepare it with `prepare_gold`."""
+    return prepare_gold(split_of(treebank, split, data), f"{treebank} {split}", columns, **options)
 
 
 def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, str]:

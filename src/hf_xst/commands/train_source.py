@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from datasets import Dataset, List, Value
@@ -15,11 +14,9 @@ from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     has_split,
-    labelled_rows,
     prepare_gold,
     read_word_vectors,
     report_crossing,
-    report_sentences,
     split_of,
 )
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
@@ -173,7 +170,6 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
     """Load the training and the development split, with a summary of each."""
     model_class = KINDS[options.task]
     columns = (fields.get("column", model_class.label_column),)
-    prepared = partial(prepare_gold, columns=columns, faulty=options.faulty)
     raw = split_of(options.treebank, options.split, options.data)
     treebank = options.dev_treebank or options.treebank
     is_given = options.dev_treebank is not None or options.dev_split != DEV
@@ -183,16 +179,17 @@ def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple
     else:
         raw, held_out = hold_out(raw)
         name = f"held out from the end of {options.treebank} {options.split}"
-    dev, report = prepared(held_out)
-    dev, unlabelled = labelled_rows(dev, columns, all_words=True)
-    notes = [f"{name}: {report}{unlabelled}"]
-    added = model_class.leading + model_class.trailing
-    train, report = prepared(raw, max_length=options.max_length, added_tokens=added)
-    train, unlabelled = labelled_rows(train, columns)
-    notes.append(f"{options.treebank} {options.split}: {report}{unlabelled}")
-    for rows, note in zip((dev, train), notes, strict=True):
-        report_sentences(rows, note)
-    return train, dev, notes
+    dev, dev_note = prepare_gold(held_out, name, columns, labelled="all", faulty=options.faulty)
+    train, train_note = prepare_gold(
+        raw,
+        f"{options.treebank} {options.split}",
+        columns,
+        labelled="any",
+        faulty=options.faulty,
+        max_length=options.max_length,
+        added_tokens=model_class.leading + model_class.trailing,
+    )
+    return train, dev, [dev_note, train_note]
 
 
 def _from_scratch(options: TrainSourceArguments, fields: dict[str, Any], train: Dataset) -> StructuredModel:

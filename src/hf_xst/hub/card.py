@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import DatasetCard, DatasetCardData, ModelCard, ModelCardData
+from huggingface_hub import DatasetCardData, ModelCardData
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hf_xst.data.treebank_facts import TreebankFacts
@@ -43,7 +43,7 @@ def write_card(
     stated: frozenset[str] = frozenset(),
     vocabulary: str | None = None,
     repository: str | None = None,
-) -> ModelCard | DatasetCard:
+) -> None:
     """Render the card of a folder and write it there, with its pictures.
 
     Args:
@@ -84,19 +84,15 @@ def write_card(
             del pictures[TREE]
     record = old.record(generated, sections, records.fingerprint, keep_old=keep_old)
     text = f"{old.merge_sections(sections).rstrip()}\n\n{record}"
-    card: ModelCard | DatasetCard
-    if records.kind == "charts":
-        card = DatasetCard(f"---\n{DatasetCardData(**metadata).to_yaml()}\n---\n{text}")
-    else:
-        card = ModelCard(f"---\n{ModelCardData(**to_card_data(metadata)).to_yaml()}\n---\n{text}")
+    is_charts = records.kind == "charts"
+    data = DatasetCardData(**metadata) if is_charts else ModelCardData(**to_card_data(metadata))
     for name, content in pictures.items():
         write_text(folder / name, content)
-    write_text(folder / README, str(card))
+    write_text(folder / README, f"---\n{data.to_yaml()}\n---\n{text}")
     if example.origin != "invented":
         write_json(folder / EXAMPLE, example)
     else:
         (folder / EXAMPLE).unlink(missing_ok=True)
-    return card
 
 
 def _title(facts: Facts) -> str:

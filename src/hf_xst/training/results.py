@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.files import RESULTS
-from hf_xst.records import check_format, from_mapping, read_json, write_json
+from hf_xst.records import read_record, write_json
 from hf_xst.remote import split_revision
 from hf_xst.training.collation import ChartUse
 
@@ -57,11 +57,9 @@ class TrainingResults:
         """Read the record of a run.
 
         Raises:
-            ValueError: the record is broken, of another command, or newer than this package.
+            ValueError: the record is broken, of another command, or of another format.
         """
-        content = read_json(run / RESULTS)
-        check_format(content, FORMAT_VERSION, str(run / RESULTS))
-        return from_mapping(cls, content, str(run / RESULTS))
+        return read_record(cls, run / RESULTS, FORMAT_VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)
