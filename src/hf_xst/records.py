@@ -61,13 +61,18 @@ def read_record(kind: type[Record], path: Path, expected: int) -> Record:
         ValueError: the file is broken, or has another format version than the expected one.
     """
     content, where = read_json(path), str(path)
+    check_format(content, expected, where)
+    return from_mapping(kind, content, where)
+
+
+def check_format(content: Mapping[str, Any], expected: int, where: str) -> None:
+    """Raise ValueError unless a record has the expected format version."""
     version = content.get("format_version")
     if type(version) is not int or version < 1:
         raise ValueError(f"{where}: missing field format_version")
     if version != expected:
         remedy = "update it" if version > expected else "repeat the command that made it"
         raise ValueError(f"{where} has format {version}; this package reads format {expected}; {remedy}")
-    return from_mapping(kind, content, where)
 
 
 def from_mapping(kind: type[Record], content: Mapping[str, Any], where: str) -> Record:

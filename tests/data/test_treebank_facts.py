@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks, treebank_facts
+from hf_xst.data.treebank_facts import TreebankFacts, treebank_facts
 
 LICENCES = {
     "url": ("see https://creativecommons.org/licenses/by-nc-sa/3.0/us/legalcode", "cc-by-nc-sa-3.0"),
@@ -62,8 +63,8 @@ def test_files_of_other_splits_are_ignored(tmp_path):
         (tmp_path / f"{name}.conllu").write_text("")
     source = f"train={tmp_path}/a.conllu,validation={tmp_path}/b.conllu"
     assert [facts["name"] for facts in treebank_facts(source, "dev")] == ["b.conllu"]
-    assert [facts.name for facts in named_treebanks(source, "train[90%:]")] == ["a.conllu"]
-    assert [facts.name for facts in named_treebanks(source, "test")] == ["a.conllu", "b.conllu"]
+    assert [facts["name"] for facts in treebank_facts(source, "train[90%:]")] == ["a.conllu"]
+    assert [facts["name"] for facts in treebank_facts(source, "test")] == ["a.conllu", "b.conllu"]
 
 
 def test_hub_ids():
@@ -72,26 +73,17 @@ def test_hub_ids():
 
 
 @pytest.mark.parametrize(
-    ("source", "has_roots", "expected"),
+    ("path", "expected"),
     [
-        ("it", True, TreebankFacts("UD_Italian-ISDT", "it", "Italian")),
-        ("fr:Sequoia", True, TreebankFacts("UD_French-Sequoia", "fr", "French")),
-        ("fo", True, TreebankFacts("fo", "fo")),
-        ("fo:OFT", True, TreebankFacts("fo: OFT", "fo")),
-        ("it", False, TreebankFacts("it")),
-        ("UD_Italian-ISDT", True, TreebankFacts("UD_Italian-ISDT", "it", "Italian")),
-        (
-            "/x/UD_Faroese-OFT/fo_oft-ud-test.conllu.gz",
-            False,
-            TreebankFacts("UD_Faroese-OFT", "fo", "Faroese"),
-        ),
-        ("/x/y/my.conllu", False, TreebankFacts("my.conllu")),
-        ("C:\\x\\my.conllu", False, TreebankFacts("my.conllu")),
-        ("a/b", False, TreebankFacts("b")),
+        ("UD_Faroese-OFT/fo_oft-ud-test.conllu.gz", TreebankFacts("UD_Faroese-OFT", "fo", "Faroese")),
+        ("UD_Italian-ISDT/x.conllu", TreebankFacts("UD_Italian-ISDT", "it", "Italian")),
+        ("y/my.conllu", TreebankFacts("my.conllu")),
     ],
 )
-def test_named_treebanks(source, has_roots, expected):
-    assert named_treebanks(source, "test", has_roots=has_roots) == [expected]
+def test_facts_of_a_file_lack_its_path(tmp_path, path, expected):
+    (tmp_path / path).parent.mkdir()
+    (tmp_path / path).write_text("")
+    assert treebank_facts(f"test={tmp_path / path}", "test") == [asdict(expected)]
 
 
 @pytest.mark.real

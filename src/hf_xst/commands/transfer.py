@@ -17,6 +17,7 @@ from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors
 from hf_xst.commands.training import cached_embeddings, train_and_save, training_arguments
 from hf_xst.console import say
 from hf_xst.data import WordVectors
+from hf_xst.data.treebank_facts import treebank_facts
 from hf_xst.files import MODEL
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.averaging import AVERAGE, SCRATCH
@@ -79,7 +80,8 @@ def transfer(options: TransferArguments) -> TransferResults:
     train_and_save(trainer, folder)
     results = _results(trainer, options, use, info, len(charts))
     if dev is not None:
-        results = replace(results, dev=trainer.evaluate())
+        treebanks = treebank_facts(str(options.treebank), options.split, options.data)
+        results = replace(results, dev=trainer.evaluate(), dev_treebanks=treebanks)
         summary(f"{options.output} on the development split", results.dev or {})
     else:
         say(f"the model is in {options.output}")

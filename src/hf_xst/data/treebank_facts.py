@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hf_xst.data.folders import LANGUAGE_CODE, LANGUAGES, SPLIT_FILE, canonical_split, treebank_files
+from hf_xst.data.folders import LANGUAGES, canonical_split, treebank_files
 
 _UD_FOLDER = re.compile(r"UD_(?P<language>[^-/]+)-(?P<name>[^/]+)")
 _UD_FILE = re.compile(r"(?P<code>[a-z]{2,3})_\w+-ud-(?:train|dev|test)[-\w]*\.conllu(?:\.gz)?")
@@ -62,30 +62,12 @@ def treebank_facts(source: str, split: str, data_roots: Sequence[str] = ()) -> l
     return [asdict(each) for each in facts]
 
 
-def named_treebanks(source: str, split: str, *, has_roots: bool = False) -> list[TreebankFacts]:
-    """Describe treebanks by the arguments of a command alone; the files may no longer exist.
-
-    Language codes are recognised if the command had data roots.
-    """
-    code = LANGUAGE_CODE.fullmatch(source)
-    if has_roots and code:
-        language = LANGUAGES.get(code["code"])
-        names = code["names"].split("+") if code["names"] else language.treebanks if language else ()
-        prefix = f"UD_{language.name}-" if language else f"{code['code']}: "
-        titles = [prefix + name for name in names] or [code["code"]]
-        return [TreebankFacts(title, code["code"], language.name if language else None) for title in titles]
-    matches = [SPLIT_FILE.fullmatch(assignment) for assignment in source.split(",")]
-    files = [(canonical_split(match["split"]), match["path"]) for match in matches if match]
-    paths = [path for name, path in files if name == split_name(split)] or [path for _, path in files]
-    return list(dict.fromkeys(map(_from_path, paths if all(matches) else [source])))
-
-
 def split_name(split: str) -> str:
     """Return the name of a split without its slice: `train` for `train[:500]`."""
     return canonical_split(split.partition("[")[0])
 
 
-def _from_path(path: str, licence: str | None = None) -> TreebankFacts:
+def _from_path(path: str, licence: str | None) -> TreebankFacts:
     parts = PurePosixPath(path.replace("\\", "/")).parts or (path,)
     file = _UD_FILE.fullmatch(parts[-1])
     code = file["code"] if file else None

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from hf_xst.charts.dataset import ChartInfo
-from hf_xst.data.treebank_facts import TreebankFacts, named_treebanks
+from hf_xst.data.treebank_facts import TreebankFacts
 from hf_xst.files import CHARTS, MODEL, RESULTS, sha256_of
 from hf_xst.records import read_json, read_yaml
 from hf_xst.training.results import SourceResults, TransferResults
@@ -152,21 +152,15 @@ class RunRecords:
     def treebanks(self) -> Treebanks:
         """Treebanks or text used in training: with gold for a source, otherwise without."""
         if isinstance(self.results, SourceResults):
-            return _treebanks(self.results.treebanks, self.run, str(self.run.get("split", "train")))
-        recorded = self.charts.text if self.charts else []
-        run = self.run if self.kind == "charts" else {}
-        return _treebanks(recorded, run, str(run.get("split", "train")))
+            return _treebanks(self.results.treebanks)
+        return _treebanks(self.charts.text if self.charts else [])
 
     @property
     def dev_treebanks(self) -> Treebanks:
         """Treebanks whose gold was used for development scores."""
-        run = self.run
-        if self.kind == "transferred":
-            return _treebanks([], run, str(run.get("split")))
-        if self._is_held_out or not isinstance(self.results, SourceResults):
+        if self.results is None or self._is_held_out:
             return self.treebanks
-        options = {**run, "treebank": run.get("dev_treebank") or run.get("treebank")}
-        return _treebanks(self.results.dev_treebanks, options, str(run.get("dev_split", "dev")))
+        return _treebanks(self.results.dev_treebanks)
 
     def all_scores(self) -> Iterator[Scores]:
         """Yield the development scores of training and the scores of `evaluate`."""
@@ -183,7 +177,7 @@ class RunRecords:
             kept = _KEPT.search(str(self.scores.get("data", "")))
             number = int(kept[1]) if kept else None
             used_tagger = bool(options.get("tagger")) if options else None
-            treebanks = _treebanks(self.scores.get("treebanks") or [], options, split)
+            treebanks = _treebanks(self.scores.get("treebanks") or [])
             yield Scores(treebanks, split, metrics, number, used_tagger)
 
     @property
@@ -204,14 +198,8 @@ def _finite_metrics(scores: Mapping[str, Any], prefix: str = "") -> dict[str, fl
     return {key: float(value) for key, value in values.items() if value is not None and math.isfinite(value)}
 
 
-def _treebanks(recorded: Sequence[Mapping[str, Any]], options: Mapping[str, Any], split: str) -> Treebanks:
-    """Return what was recorded when the files were read, otherwise what the options name."""
-    if recorded:
-        known = TreebankFacts.__dataclass_fields__
-        entries = [{key: value for key, value in entry.items() if key in known} for entry in recorded]
-        return tuple(TreebankFacts(**entry) for entry in entries)
-    if options.get("treebank"):
-        return tuple(named_treebanks(str(options["treebank"]), split, has_roots=bool(options.get("data"))))
-    if options.get("text"):
-        return (TreebankFacts(PurePosixPath(str(options["text"])).name),)
-    return ()
+def _treebanks(recorded: Sequence[Mapping[str, Any]]) -> Treebanks:
+    known = TreebankFacts.__dataclass_fields__
+    return tuple(
+        TreebankFacts(**{key: value for key, value in entry.items() if key in known}) for entry in recorded
+    )

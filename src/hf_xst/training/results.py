@@ -40,12 +40,14 @@ class TrainingResults:
         updates: number of updates.
         dev: development scores, if there was a development treebank.
         initial_model: the model that training was initialised from, if it was a folder or Hub id.
+        dev_treebanks: name and licence of the treebanks of the development split, as far as known.
         format_version: version of this record.
     """
 
     updates: int
     dev: dict[str, float] | None = None
     initial_model: ModelOrigin | None = None
+    dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
     format_version: int = FORMAT_VERSION
 
     def save(self, run: Path) -> None:
@@ -69,13 +71,11 @@ class SourceResults(TrainingResults):
     Args:
         data: summaries of the sentences read and left out.
         treebanks: name and licence of the treebanks of the training split, as far as known.
-        dev_treebanks: those of the development split.
         encoder: the pretrained encoder, if there was one.
     """
 
     data: list[str]
     treebanks: list[dict[str, Any]]
-    dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
     encoder: ModelOrigin | None = None
     train_sentences: int
     dev_sentences: int
