@@ -138,7 +138,8 @@ def test_nan_scores_are_left_out(folder: Path) -> None:
 def test_chart_settings_are_listed(folder: Path) -> None:
     copy_recorded("parser-charts", folder)
     weights = {"Belori": 0.4, "Kasuni": 0.3, "Mirtash": 0.2, "Ulwedd": 0.1}
-    edit_record(folder / "provenance.json", weights=weights)
+    settings = json.loads((folder / "provenance.json").read_text())["settings"] | {"weights": weights}
+    edit_record(folder / "provenance.json", settings=settings)
     write_card(folder)
     for fact in ("| 0.95 |", "| 1e-09 |", "| 0.4 |", "logarithmic opinion pool", "| 4.15 |", "`demo`"):
         assert fact in text_of(folder)

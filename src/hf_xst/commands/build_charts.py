@@ -12,7 +12,7 @@ from datasets import Dataset
 
 from hf_xst.charts.dataset import DATA, ChartCounts, ChartInfo, ChartSource
 from hf_xst.commands.options import BuildChartsArguments, takes_options
-from hf_xst.commands.presets import ChartPlan, length_limits, resolve_charts
+from hf_xst.commands.presets import AGREEMENT, Preset, length_limits, resolve_charts
 from hf_xst.commands.runs import RunFolder, package_versions
 from hf_xst.commands.sentences import (
     annotate,
@@ -60,7 +60,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
     models = read_sources(options, vectors)
-    plan = resolve_charts(options, models)
+    preset, plan = resolve_charts(options, models)
     kind = SourcePool(models).kind
     rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))
     rows = leave_out(rows, options.exclude)
@@ -69,7 +69,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     ranking = rank(options, plan, models, rows)
     models = {name: models[name] for name in ranking.names}
     initial = kind_of(models.get(ranking.initial_model, next(iter(models.values()))))
-    from_average = plan.may_average and can_average(models)
+    from_average = plan.rank_sources and options.select is None and can_average(models)
     say(f"initial model: {'average of the sources' if from_average else ranking.initial_model}")
     labels: Literal["initial", "union"] = "union" if ranking.initial_model == SCRATCH else options.labels
     names = initial.names
@@ -79,11 +79,11 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         model_type=model_type_of(model_class_for(kind)),
         names=list(names),
         sources=[_source(spec, models[spec.name], names) for spec in specs if spec.name in models],
-        settings=replace(plan.settings, weights=ranking.weights or plan.settings.weights),
+        settings=replace(plan.charts, weights=ranking.weights or plan.charts.weights),
         initial_model=ranking.initial_model,
         from_average=from_average,
         labels=labels,
-        preset=plan.preset,
+        preset=preset,
         weights_by_agreement=ranking.weights is not None,
         vectors=None if vectors is None else {"name": vectors.name, "sha256": vectors.sha256},
         annotated_by_model=options.tagger is not None,
@@ -115,7 +115,7 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    options: BuildChartsArguments, plan: ChartPlan, models: Mapping[str, AnySource], rows: Dataset
+    options: BuildChartsArguments, plan: Preset, models: Mapping[str, AnySource], rows: Dataset
 ) -> Ranking:
     """Select sources, weights and the initial model as the options say, without labels.
 
@@ -133,11 +133,12 @@ def rank(
         say(f"selected by {options.select_by}: {', '.join(order)} (of {', '.join(models)})")
     names = [name for name in models if name in order]
     weights = None
-    if len(names) > 1 and (plan.by_agreement or plan.rank_sources):
+    by_agreement = plan.weights == AGREEMENT
+    if len(names) > 1 and (by_agreement or plan.rank_sources):
         measures = measure_sources(source_pool(options, {name: models[name] for name in names}), sample)
         ranked = rank_sources(measures)
         order = ranked if plan.rank_sources else order
-        weights = agreement_weights(measures) if plan.by_agreement else None
+        weights = agreement_weights(measures) if by_agreement else None
         agreements = ", ".join(f"{name} {measures[name]['agreement']:.3f}" for name in ranked)
         say(f"agreement with the pool of the others: {agreements}")
     own = [name for name in order if isinstance(models[name], StructuredModel)]

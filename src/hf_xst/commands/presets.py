@@ -32,7 +32,7 @@ class Preset:
 
     Args:
         charts: settings of the charts.
-        weights: `"agreement"` or `"uniform"`.
+        weights: `"agreement"` or `"uniform"`, or the file from which they are read.
         rank_sources: initialise from the average of the sources if they share an initialisation, otherwise
             from the source that agrees most with the rest; if false, from the first source.
         max_length: longest sentence, added tokens included; the published one of the task if None.
@@ -153,29 +153,10 @@ def length_limits(kind: StructureColumns, max_length: int | None = None) -> dict
     return {"max_length": max_length, "added_tokens": added}
 
 
-@dataclass(frozen=True)
-class ChartPlan:
-    """Resolved options of build-charts.
+def resolve_charts(options: BuildChartsArguments, sources: Mapping[str, AnySource]) -> tuple[str, Preset]:
+    """Resolve the options of build-charts: return the preset's name, and its values with those given.
 
-    Args:
-        preset: name of the preset.
-        settings: of the charts; weights only if they are read from a file.
-        by_agreement: compute the weights from the agreement of the sources.
-        rank_sources: choose the initial model by agreement.
-        may_average: initialise training from the average of the sources if they can be averaged.
-        max_length: longest sentence; the published one if None.
-    """
-
-    preset: str
-    settings: ChartSettings
-    by_agreement: bool
-    rank_sources: bool
-    may_average: bool
-    max_length: int | None
-
-
-def resolve_charts(options: BuildChartsArguments, sources: Mapping[str, AnySource]) -> ChartPlan:
-    """Resolve the options of build-charts for some sources.
+    The settings of the charts have weights only if a file of weights is given.
 
     Raises:
         ValueError: a value is out of range, or the file of weights is broken.
@@ -191,14 +172,12 @@ def resolve_charts(options: BuildChartsArguments, sources: Mapping[str, AnySourc
         _first(options.keep_log_probs, preset.charts.keep_log_probs),
         options.temperature,
     )
-    ranks = preset.rank_sources and options.init_from is None
-    return ChartPlan(
-        name,
-        settings,
-        weights == AGREEMENT,
-        ranks and options.select is None,
-        ranks,
-        _first(options.max_length, preset.max_length),
+    return name, replace(
+        preset,
+        charts=settings,
+        weights=weights,
+        rank_sources=preset.rank_sources and options.init_from is None,
+        max_length=_first(options.max_length, preset.max_length),
     )
 
 
