@@ -189,7 +189,7 @@ def test_digests_tell_similar_content_apart(left, right):
 
 def test_sentences_without_labels_are_left_out():
     tags = [["NOUN", "VERB"], ["_", "_"], ["NOUN", "_"]]
-    trees = {"head": [[0, 1]] * 3, "deprel": [["root", "obj"]] * 3}
+    trees = {"sent_id": list("xyz"), "head": [[0, 1]] * 3, "deprel": [["root", "obj"]] * 3}
     rows = Dataset.from_dict({"words": [["a", "b"]] * 3, "upos": tags, **trees})
     some, note = prepare_gold(rows, "text", ["upos"], labelled="any")
     assert some["upos"] == [tags[0], tags[2]]
@@ -199,7 +199,7 @@ def test_sentences_without_labels_are_left_out():
     assert note.endswith(", 2 of them left out because they have words without a label")
     for columns, labelled in ((["head", "deprel"], "all"), (["upos"], None)):
         kept, note = prepare_gold(rows, "text", columns, labelled=labelled)
-        assert (len(kept), note) == (3, "text: 3 of 3 sentences kept")
+        assert (len(kept), note) == (3, "text: 3 of 3 sentences kept, 0 faulty")
 
 
 def test_sources_with_words_of_their_own_are_reported(capsys):

@@ -214,7 +214,7 @@ def test_pulled_card_keeps_facts_that_its_folder_lacks(pulled: Path) -> None:
 
 def test_new_scores_are_added_to_a_pulled_card(pulled: Path) -> None:
     (pulled / "run").mkdir()
-    scores = {"data": "x test: 7 of 7 sentences kept, 0 faulty", "treebanks": [{"name": "UD_Faroese-OFT"}]}
+    scores = {"sentences": 7, "treebanks": [{"name": "UD_Faroese-OFT"}]}
     (pulled / "run/scores.json").write_text(json.dumps(scores | {"las": 31.25, "uas": 40.0}))
     write_card(pulled)
     assert "| `UD_Faroese-OFT` | `test` | 7 | LAS without punctuation | 31.25 |" in text_of(pulled)

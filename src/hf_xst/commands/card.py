@@ -58,9 +58,10 @@ def card(arguments: CardArguments) -> None:
         recorded.pop("license_link", None)  # it belongs to the previous licence
         stated |= {"license_name", "license_link"}
     arguments = replace(arguments, **{key: recorded[key] for key in recorded.keys() - stated})
+    run = RunFolder(arguments.folder, arguments, prefix="card-")
     replaced = {CARD_OPTIONS: asdict(arguments)}
     if arguments.example:
         replaced[EXAMPLE] = asdict(read_example(arguments.example))
     write_card(folder, replaced=replaced, stated=frozenset(stated))
-    RunFolder(arguments.folder, arguments, prefix="card-").begin()
+    run.begin()
     say(f"wrote {folder / README}; edits outside its marks are kept when the card is written again")

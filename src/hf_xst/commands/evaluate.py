@@ -50,7 +50,8 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     scores: dict[str, Any] = score(predictions, gold, columns, scheme)
     folder.begin()
     treebanks = treebank_facts(options.treebank, options.split, options.data)
-    facts = {"data": note, "treebanks": treebanks, "columns": list(columns), "tags": tags}
+    facts = {"data": note, "sentences": len(gold), "treebanks": treebanks, "columns": list(columns)}
+    facts["tags"] = tags
     folder.write_json("scores.json", facts | scores)
     summary(f"{options.model or options.predictions} on {note}{'' if tags is None else f', {tags}'}", scores)
     return scores

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +40,6 @@ METRICS = {
     "f1": ("f1", "F1 of spans"),
     "accuracy": ("accuracy", "accuracy"),
 }
-_KEPT = re.compile(r"(\d+) of \d+ sentences kept")
 
 
 @dataclass(frozen=True)
@@ -174,8 +172,7 @@ class RunRecords:
         if metrics := _finite_metrics(self.scores):
             options = self.evaluation
             split = str(options.get("split", "test"))
-            kept = _KEPT.search(str(self.scores.get("data", "")))
-            number = int(kept[1]) if kept else None
+            number = self.scores.get("sentences")
             used_tagger = bool(options.get("tagger")) if options else None
             treebanks = _treebanks(self.scores.get("treebanks") or [])
             yield Scores(treebanks, split, metrics, number, used_tagger)

@@ -45,11 +45,6 @@ class ChartUse:
         if not 0 <= self.soft <= 1:
             raise ValueError(f"soft is {self.soft}; expected a number between 0 and 1")
 
-    @property
-    def needs_log_probs(self) -> bool:
-        """Whether charts must contain pooled log-probabilities."""
-        return bool(self.sigma) or self.soft > 0
-
 
 class ChartCollator(Collator):
     """Add the chart of each sentence, with the model's labels.
@@ -116,7 +111,7 @@ class ChartCollator(Collator):
     def _charts(self, rows: Sequence[Row], pool_best: Tensor) -> dict[str, Tensor]:
         batch: dict[str, Tensor] = {}
         stored = chart = from_ragged(rows)
-        if self.use.needs_log_probs:
+        if self.use.sigma or self.use.soft > 0:
             log_probs = stored_log_probs(rows)
             if self.use.soft > 0:
                 batch = {"soft": self._relabelled(stored), "soft_log_probs": log_probs}
