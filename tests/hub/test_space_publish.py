@@ -70,9 +70,6 @@ def test_another_app_is_replaced_only_if_requested(tmp_path, monkeypatch, app):
     pushed = []
 
     class Hub:
-        def __init__(self, token):
-            pass
-
         def repo_exists(self, name, repo_type):
             return True
 

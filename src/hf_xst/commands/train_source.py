@@ -77,6 +77,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     train_and_save(trainer, folder)
     results = SourceResults(
         updates=trainer.state.global_step,
+        learning_rate=trainer.args.learning_rate,
         dev=trainer.evaluate(),
         initial_model=None if options.init_from is None else ModelOrigin.of(options.init_from),
         data=notes,

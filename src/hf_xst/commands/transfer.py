@@ -103,6 +103,7 @@ def _results(
     origin, initialised_from = _origin(options.init_from)
     return TransferResults(
         updates=trainer.state.global_step,
+        learning_rate=trainer.args.learning_rate,
         initial_model=origin,
         sentences=sentences,
         empty_charts=times,

@@ -161,7 +161,7 @@ class Facts:
         records, results = self.records, self.records.results
         if results is None:
             return []
-        options = records.run | {"updates": results.updates, "learning_rate": records.learning_rate}
+        options = records.run | {"updates": results.updates, "learning_rate": results.learning_rate}
         if isinstance(results, TransferResults):  # contains what the preset filled in
             options |= asdict(results.use) | {"l2": results.l2}
             options["batch_size"] = results.batch_size or options.get("batch_size")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,14 +136,6 @@ class RunRecords:
         """The command line of the run."""
         path = self.folder / "run/command.txt"
         return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-
-    @property
-    def learning_rate(self) -> float | None:
-        """The initial learning rate."""
-        path = self.folder / "run/log.json"
-        log = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-        rates = [entry["learning_rate"] for entry in log if "learning_rate" in entry]
-        return float(rates[0]) if rates else self.run.get("learning_rate")
 
     @property
     def treebanks(self) -> Treebanks:

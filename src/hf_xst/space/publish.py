@@ -63,14 +63,7 @@ def space_files(
     }
 
 
-def push_space(
-    name: str,
-    files: Mapping[str, str],
-    *,
-    public: bool = False,
-    token: str | None = None,
-    overwrite: bool = False,
-) -> str:
+def push_space(name: str, files: Mapping[str, str], *, public: bool = False, overwrite: bool = False) -> str:
     """Create or update the Space `user/name` and return its address.
 
     A new Space is private unless `public`; an existing one keeps its visibility.
@@ -78,7 +71,7 @@ def push_space(
     Raises:
         ValueError: The Hub rejects the push, or the Space runs another app and `overwrite` is false.
     """
-    hub = HfApi(token=token)
+    hub = HfApi()
     try:
         if not overwrite and hub.repo_exists(name, repo_type="space") and not _has_our_app(hub, name):
             raise ValueError(f"the Space {name} runs another app; push to a new one, or pass --overwrite")
@@ -90,7 +83,7 @@ def push_space(
             repo_type="space",
         )
     except (*HUB_ERRORS, RuntimeError) as error:
-        reason = explain_hub_error(error, name, "space", token=token)
+        reason = explain_hub_error(error, name, "space")
         raise ValueError(f"{reason}; the Space {name} was not pushed") from error
     return str(url)
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hf_xst.charts.chart import FLOOR, ChartSettings, SourceDistributions, make_chart
+from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.sources.pool import AnySource, SourcePool
 from hf_xst.sources.word_checks import check_tags
@@ -75,17 +75,15 @@ class Steps:
         return [float(row[candidate]) for row, candidate in zip(self.pooled, self.best, strict=True)]
 
 
-def run_steps(
-    sentence: SentenceDistributions, weights: Mapping[str, float], sigma: float, floor: float = FLOOR
-) -> Steps:
+def run_steps(sentence: SentenceDistributions, weights: Mapping[str, float], sigma: float) -> Steps:
     """Pool the selected sources by their weights, make the chart, and find its best structure.
 
     Raises:
         ValueError: Sigma or the weights are out of range.
     """
     sources = sentence.distributions
-    settings = ChartSettings(sigma=sigma, floor=floor)
-    chart = make_chart(sources, settings, [weights[name] for name in sentence.sources])
+    pool_weights = [weights[name] for name in sentence.sources]
+    chart = make_chart(sources, ChartSettings(sigma=sigma), pool_weights)
     assert chart.pooled is not None
     # A floor gives probability to impossible candidates too, which a sigma of 1 would keep.
     kept = chart.allowed & (sources.log_marginals > -torch.inf).any(0)

@@ -38,6 +38,7 @@ class TrainingResults:
 
     Args:
         updates: number of updates.
+        learning_rate: of Adam, at the beginning.
         dev: development scores, if there was a development treebank.
         initial_model: the model that training was initialised from, if it was a folder or Hub id.
         dev_treebanks: name and licence of the treebanks of the development split, as far as known.
@@ -45,6 +46,7 @@ class TrainingResults:
     """
 
     updates: int
+    learning_rate: float
     dev: dict[str, float] | None = None
     initial_model: ModelOrigin | None = None
     dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
