@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from helpers.small_models import KINDS, UPOS, WORDS, model_of
 from hf_xst.charts import pool, pooled_chart
-from hf_xst.space.steps import FLOOR, LONGEST, TaskModels, run_steps
+from hf_xst.charts.chart import FLOOR
+from hf_xst.space.steps import LONGEST, TaskModels, run_steps
 
 SOURCES = ("one", "two", "three")
 ONE_EACH = dict.fromkeys(SOURCES, 1.0)
