@@ -46,13 +46,8 @@ def stream_from_hub(
     Rows have the words of a sentence (`words` or `tokens`, and `upos` as strings), or running text (`text`),
     which is segmented. Rows without words are skipped.
 
-    Args:
-        source: A folder, or `OWNER/NAME[:CONFIG][@REVISION]` on the Hub. With a commit hash as its revision,
-            cached text is found again without a network.
-        split: Name of the split.
-        start: First row.
-        end: Row after the last one; defaults to all rows.
-        cache_dir: The cache; defaults to a folder in the cache of `datasets`.
+    The source is a folder, or `OWNER/NAME[:CONFIG][@REVISION]` on the Hub. With a commit hash as revision,
+    cached text is found again without a network. The cache defaults to a folder in that of `datasets`.
 
     Raises:
         ValueError: The data set or its split is not found, or has no text.

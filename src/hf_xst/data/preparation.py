@@ -259,11 +259,11 @@ def _value_faults(heads: Sequence[str | int | None], deprels: Sequence[str | Non
 def _tree_faults(heads: Sequence[int], single_root: bool) -> list[str]:
     roots = [word for word, head in enumerate(heads, start=1) if head == 0]
     faults = [f"word {word} is its own head" for word, head in enumerate(heads, start=1) if head == word]
-    faults += [f"words {_join(cycle)} form a cycle" for cycle in _cycles(heads)]
+    faults += [f"words {', '.join(map(str, cycle))} form a cycle" for cycle in _cycles(heads)]
     if not roots:
         faults.append("no word has head 0")
     if len(roots) > 1 and single_root:
-        faults.append(f"words {_join(roots)} have head 0, expected one root")
+        faults.append(f"words {', '.join(map(str, roots))} have head 0, expected one root")
     return faults
 
 
@@ -281,7 +281,3 @@ def _cycles(heads: Sequence[int]) -> list[list[int]]:
                 cycle.append(word)
             cycles.append(sorted(cycle))
     return cycles
-
-
-def _join(words: Sequence[int]) -> str:
-    return ", ".join(map(str, words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
@@ -73,15 +72,11 @@ def _arcs(label: str, side: str, row: Row, strip_subtypes: bool) -> list[tuple[i
         if side == "gold" and relation in MISSING:
             raise ValueError(f"{label}: word {position} has no gold relation (found {relation!r}).")
         name = relation if relation is not None else ""
-        arcs.append((_head(label, side, position, head), name.split(":")[0] if strip_subtypes else name))
+        try:
+            arcs.append((int(head), name.split(":")[0] if strip_subtypes else name))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{label}: word {position} has no {side} head (found {head!r}, expected an integer, 0 for "
+                "the root). Exclude sentences without a tree from the evaluation."
+            ) from None
     return arcs
-
-
-def _head(label: str, side: str, position: int, head: Any) -> int:
-    try:
-        return int(head)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{label}: word {position} has no {side} head (found {head!r}, expected an integer, 0 for the "
-            "root). Exclude sentences without a tree from the evaluation."
-        ) from None

@@ -169,7 +169,6 @@ def encoder_config(settings: Mapping[str, Any]) -> PreTrainedConfig:
     Raises:
         ValueError: its type is unknown, or a field is out of range, refers to code or has a wrong type.
     """
-    where = "encoder_config"
     try:
         content = json.loads(json.dumps(settings, default=str), object_pairs_hook=_without_code)
         kind = CONFIG_MAPPING[content["model_type"]]
@@ -181,8 +180,8 @@ def encoder_config(settings: Mapping[str, Any]) -> PreTrainedConfig:
                     check_size(key, each, -MAX_SIZE)
         config: PreTrainedConfig = kind(**kept)
     except Exception as error:
-        raise ValueError(f"{where} describes no encoder: {error}") from error
-    check_encoder(config, where)
+        raise ValueError(f"encoder_config describes no encoder: {error}") from error
+    check_encoder(config, "encoder_config")
     return config
 
 

@@ -216,7 +216,11 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
                 "pass words (a list of lists), or lengths and the other tensors that featurise() returns, or "
                 "lengths and word_states"
             )
-        tags = self._upos_embeddings(upos_ids, lengths)
+        tags = None
+        if self.coarse_tags is not None:
+            if upos_ids is None:
+                raise ValueError("this model reads UPOS tags: pass upos or upos_ids")
+            tags = self.coarse_tags(upos_ids, lengths, self.leading, self.trailing)
         states = self.encoder(lengths, features, extra=tags, word_states=word_states)
         output = StructuredOutput(scores=self.scores(states, lengths), lengths=lengths)
         if labels is not None:
@@ -235,14 +239,6 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
 
     def _to_device(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {key: value.to(self.device) for key, value in features.items()}
-
-    def _upos_embeddings(self, upos_ids: Tensor | None, lengths: Tensor) -> Tensor | None:
-        if self.coarse_tags is None:
-            return None
-        if upos_ids is None:
-            raise ValueError("this model reads UPOS tags: pass upos or upos_ids")
-        embeddings: Tensor = self.coarse_tags(upos_ids, lengths, self.leading, self.trailing)
-        return embeddings
 
     @abstractmethod
     def scores(self, states: Tensor, lengths: Tensor) -> Tensor:

@@ -135,23 +135,20 @@ class Totals:
         """Return the result of `describe`."""
         quality = {name: totals.result() for name, totals in self.quality.items()}
         base, *others = quality
+        settings = {name: asdict(each) for name, each in self.charts.items()}
+        for each in settings.values():
+            del each["keep_log_probs"]
         sources = self.sources.result()
         result = {
             "sentences": self.sentences,
             "words": self.words,
-            "charts": {name: _settings(self.charts[name]) | each for name, each in quality.items()},
+            "charts": {name: settings[name] | each for name, each in quality.items()},
             "differences": {name: compare(quality[name], quality[base]) for name in others},
             "distance": {name: totals.result() for name, totals in self.distance.items()},
             "sources": sources,
             "selection": rank_correlations(sources, {name: each["right"] for name, each in sources.items()}),
         }
         return {key: finite(value) for key, value in result.items()}
-
-
-def _settings(settings: ChartSettings) -> dict[str, Any]:
-    content = asdict(settings)
-    del content["keep_log_probs"]
-    return content
 
 
 def finite(value: Any) -> Any:

@@ -61,14 +61,9 @@ def average_models(
 ) -> StructuredModel:
     """Average models that were fine-tuned from one initial model, parameter by parameter.
 
-    Rows of a label are averaged over the models that have it, with equal weights if all of these are 0.
-
-    Args:
-        models: by name, at least one; of one kind, with one encoder.
-        weights: not negative, by name; equal by default.
-
-    Returns:
-        A new model with the labels of all, on the first one's device.
+    Rows of a label are averaged over the models that have it, with equal weights if all of these are 0. There
+    is at least one model; weights are not negative. The new model has the labels of all, on the first one's
+    device.
 
     Raises:
         ValueError: the models differ in more than what was trained, or were initialised separately.
