@@ -6,12 +6,12 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
@@ -107,11 +107,10 @@ def predict(arguments: PredictArguments) -> None:
         ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
             long and `too_long` is "error", or the output belongs to another interrupted run.
     """
-    to_stream = is_stream(arguments.output)
+    to_stream, partial = is_stream(arguments.output), partial_path(arguments.output)
     if to_stream and arguments.resume:
         raise ValueError("--resume continues a file: pass --output")
     if not to_stream:
-        partial = partial_path(arguments.output)
         protect_inputs(arguments, arguments.output, partial, state_path(partial))
     vectors = read_word_vectors(arguments)
     model = ready_model(arguments.model, vectors=vectors)
@@ -120,16 +119,21 @@ def predict(arguments: PredictArguments) -> None:
     write, sentences = WRITERS[_format(arguments)](annotator), _Input(_read(arguments))
     if STREAM in arguments.input and process_count() > 1:
         raise ValueError("several processes cannot share stdin: pass --input a file")
-    if process_index():  # only the main process writes
-        counts = _help_main(annotator, sentences, write)
-    elif to_stream:
-        from_main(Counts)
-        with _open_stream(arguments.output) as stream:
-            counts = _write_to_stream(annotator, sentences, write, stream)
-    else:
-        identity = _identity(arguments, annotator)
-        file = ResumableFile(arguments.output, identity, resume=arguments.resume)
-        counts = _write_to_file(annotator, sentences, write, file)
+    file = None
+    if not to_stream and process_index() == 0:
+        file = ResumableFile(arguments.output, _identity(arguments, annotator), resume=arguments.resume)
+    counts = from_main(lambda: Counts() if file is None else Counts(**file.progress))
+    done, begin = counts.words, time.perf_counter()
+    if counts.sentences:
+        sentences.skip(counts)
+        say(f"{partial} has {counts.sentences} sentences; continuing after them")
+    with _output(arguments.output, file) as add, progress("predicting", None) as advance:
+        for block in _blocks(annotator, sentences, write, advance):
+            counts.add(block)
+            add(block.text, counts)
+    if file is not None:
+        rate = (counts.words - done) / max(1e-9, time.perf_counter() - begin)
+        say(f"{file.path}: {counts.sentences} sentences, {counts.words} words ({rate:,.0f} words/s)")
     if counts.skipped:
         say(
             f"{counts.skipped} sentences have more than {arguments.max_words} words and were not annotated "
@@ -197,50 +201,25 @@ def _blocks(
         yield from share(turn, alone()(annotate)) if is_full else map(annotate, turn)
 
 
-def _help_main(annotator: Annotator, sentences: _Input, write: Writer) -> Counts:
-    """Annotate this process's share of the sentences, after those of an interrupted run."""
-    counts = from_main(Counts)
-    sentences.skip(counts)
-    for block in _blocks(annotator, sentences, write, lambda steps: None):
-        counts.add(block)
-    return counts
-
-
-def _write_to_stream(annotator: Annotator, sentences: _Input, write: Writer, stream: IO[bytes]) -> Counts:
-    counts = Counts()
-    with progress("predicting", None) as advance:
-        for block in _blocks(annotator, sentences, write, advance):
-            stream.write(block.text.encode())
-            stream.flush()
-            counts.add(block)
-    return counts
-
-
-def _write_to_file(annotator: Annotator, sentences: _Input, write: Writer, file: ResumableFile) -> Counts:
-    counts = from_main(lambda: Counts(**file.progress))
-    done, begin = counts.words, time.perf_counter()
-    if counts.sentences:
-        sentences.skip(counts)
-        say(f"{file.partial} has {counts.sentences} sentences; continuing after them")
-    try:
-        with file, progress("predicting", None) as advance:
-            for block in _blocks(annotator, sentences, write, advance):
-                counts.add(block)
-                file.add(block.text, asdict(counts))
-    except BaseException:
-        if file.progress:
-            done = file.progress["sentences"]
-            say(f"{file.partial} has the first {done} sentences; --resume continues after them", "yellow")
-        raise
-    rate = (counts.words - done) / max(1e-9, time.perf_counter() - begin)
-    say(f"{file.path}: {counts.sentences} sentences, {counts.words} words ({rate:,.0f} words/s)")
-    return counts
-
-
 @contextmanager
-def _open_stream(output: str) -> Iterator[IO[bytes]]:
-    if output == STREAM:
-        yield sys.stdout.buffer
+def _output(path: str, file: ResumableFile | None) -> Iterator[Callable[[str, Counts], None]]:
+    """Open the output; yield a function that adds a block, with the progress up to its end."""
+    if process_index():  # only the main process writes
+        yield lambda text, counts: None
+    elif file is None:
+        with nullcontext(sys.stdout.buffer) if path == STREAM else Path(path).open("wb") as stream:
+
+            def write(text: str, counts: Counts) -> None:
+                stream.write(text.encode())
+                stream.flush()
+
+            yield write
     else:
-        with Path(output).open("wb") as stream:
-            yield stream
+        try:
+            with file:
+                yield lambda text, counts: file.add(text, asdict(counts))
+        except BaseException:
+            if file.progress:
+                done = file.progress["sentences"]
+                say(f"{file.partial} has the first {done} sentences; --resume continues after them", "yellow")
+            raise
