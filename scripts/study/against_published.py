@@ -30,7 +30,7 @@ from hf_xst.data.preparation import first_rows
 from hf_xst.metrics import score
 from hf_xst.models.running import in_batches
 from hf_xst.numerics import safe_log
-from hf_xst.sources.loading import SourceSpec, load_sources
+from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.structures import DependencyTreeCRF
 
@@ -194,7 +194,7 @@ def weights(pool: SourcePool, gold: Any) -> dict[str, float]:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return all comparisons."""
-    pool = SourcePool(load_sources(SourceSpec.parse_all(options.sources), None))
+    pool = SourcePool(load_sources(options.sources))
     gold, _ = gold_rows(
         options.treebank, options.split, [], pool.kind.columns, max_length=LONGEST, added_tokens=0
     )

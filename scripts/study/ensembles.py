@@ -55,8 +55,8 @@ SCORES = ("las", "uas", "accuracy", "las_punct", "uas_punct")
 def main(arguments: argparse.Namespace) -> None:
     """Rank the sources, score them and their combinations, and write the scores."""
     vectors = read_vectors(arguments.vectors) if arguments.vectors else None
-    specs = SourceSpec.parse_all([*arguments.sources, *arguments.beside])
-    models = load_sources(specs, vectors, SourceSettings(task=arguments.task))
+    places = [*arguments.sources, *arguments.beside]
+    models = load_sources(places, vectors, SourceSettings(task=arguments.task))
     for model in models.values() if arguments.config else ():
         for name, value in model_fields(type(model), arguments.config).items():
             setattr(model.config, name, value)

@@ -82,8 +82,7 @@ def test_the_kind_is_recognised_by_what_is_there(world, entry):
 
 
 def test_the_task_of_files_is_that_of_the_other_sources(world):
-    specs = SourceSpec.parse_all([f"file={world}/text.conllu", f"model={world}/parser"])
-    sources = load_sources(specs, None)
+    sources = load_sources([f"file={world}/text.conllu", f"model={world}/parser"])
     assert list(sources) == ["file", "model"]
     assert {kind_of(each).columns for each in sources.values()} == {("head", "deprel")}
     with pytest.raises(ValueError, match=r"the source text\.conllu can be a parser or a tagger: give --task"):

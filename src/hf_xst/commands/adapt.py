@@ -20,7 +20,7 @@ from hf_xst.commands.options import (
 )
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.runs import CONFIG, RunFolder
-from hf_xst.commands.sentences import read_sources, read_word_vectors
+from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.commands.transfer import transfer
 from hf_xst.console import say
 from hf_xst.data import ConlluSentence, iterate_unlabelled, read_conllu, write_conllu
@@ -32,7 +32,7 @@ from hf_xst.models.pretrained_files import read_encoder_config
 from hf_xst.processes import process_index
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.averaging import SCRATCH
-from hf_xst.sources.loading import Task
+from hf_xst.sources.loading import Task, load_sources
 from hf_xst.sources.pool import SourcePool
 
 PREFIX, TEXT, UPOS = "adapt-", "text.conllu", "upos"
@@ -117,7 +117,7 @@ def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
     for task, (sources, weights) in _sources(options).items():
         if not sources:
             continue
-        models = read_sources(_build(options, task), vectors)
+        models = load_sources(sources, vectors, _build(options, task))
         pool = SourcePool(models)
         if weights not in (None, AGREEMENT, UNIFORM):
             pool.weights(read_weights(weights))

@@ -20,7 +20,6 @@ from hf_xst.commands.presets import AGREEMENT, UNIFORM
 from hf_xst.commands.sentences import (
     annotate,
     prepare_gold,
-    read_sources,
     read_word_vectors,
     split_of,
 )
@@ -41,7 +40,7 @@ from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import predict_rows
 from hf_xst.models.words import VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
-from hf_xst.sources.loading import SourceSettings, Task, ready_model
+from hf_xst.sources.loading import SourceSettings, Task, load_sources, ready_model
 from hf_xst.sources.pool import SourcePool
 from hf_xst.training.trainer import joint_accuracy
 
@@ -119,7 +118,7 @@ class StageReporter:
         self.stage, self._vectors, self._seed = stage, vectors, seed
         charts, self._info = load_charts(stage.build.output)
         self._rows = charts.select_columns(["sent_id", "words", "upos"])
-        self._sources = read_sources(stage.build, vectors)
+        self._sources = load_sources(stage.build.sources, vectors, stage.build)
         check_digests(self._sources, self._info, "restore it, or choose another --output to start over")
         self._pool = SourcePool(self._sources)
         self._model = ready_model(str(stage.model))

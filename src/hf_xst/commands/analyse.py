@@ -15,7 +15,7 @@ from hf_xst.charts.chart import SIGMA
 from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
-from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
+from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, source_pool
 from hf_xst.console import console, say
 from hf_xst.drawing.markup import BLUE
 from hf_xst.extras import import_optional
@@ -23,6 +23,7 @@ from hf_xst.files import atomic_path, write_text
 from hf_xst.records import option
 from hf_xst.sources.agreement import MEASURES, read_weights
 from hf_xst.sources.analysis import SCOPES, describe, size_text, standard_charts
+from hf_xst.sources.loading import load_sources
 from hf_xst.sources.word_checks import check_text
 
 RESULT, PREFIX = "analysis.json", "analyse-"
@@ -53,7 +54,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
     learned = read_weights(arguments.weights) if arguments.weights else None
     charts = standard_charts(arguments.sigma, arguments.floor, learned)
     vectors = read_word_vectors(arguments)
-    models = read_sources(arguments, vectors)
+    models = load_sources(arguments.sources, vectors, arguments)
     pool = source_pool(arguments, models)
     model = pool.kind
     if arguments.tagger is not None and model.columns == ("upos",):

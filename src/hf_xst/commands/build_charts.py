@@ -17,7 +17,6 @@ from hf_xst.commands.runs import RunFolder, package_versions
 from hf_xst.commands.sentences import (
     annotate,
     leave_out,
-    read_sources,
     read_word_vectors,
     source_pool,
     unlabelled_rows,
@@ -38,7 +37,7 @@ from hf_xst.sources.agreement import (
 from hf_xst.sources.averaging import SCRATCH, can_average
 from hf_xst.sources.base import OtherSource
 from hf_xst.sources.building import ChartMaker, build_shards
-from hf_xst.sources.loading import SourceSpec, model_digest, source_digest, source_licence
+from hf_xst.sources.loading import SourceSpec, load_sources, model_digest, source_digest, source_licence
 from hf_xst.sources.pool import AnySource, SourcePool, joint_names, kind_of
 from hf_xst.sources.word_checks import check_text
 
@@ -59,7 +58,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     folder = RunFolder(options.output, options, CHARTS, DATA)
     vectors = read_word_vectors(options)
     specs = SourceSpec.parse_all(options.sources)
-    models = read_sources(options, vectors)
+    models = load_sources(options.sources, vectors, options)
     preset, plan = resolve_charts(options, models)
     kind = SourcePool(models).kind
     rows, note = unlabelled_rows(options, **length_limits(kind, plan.max_length))

@@ -16,7 +16,7 @@ from hf_xst.charts.weights import best_weights
 from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
-from hf_xst.commands.sentences import annotate, gold_rows, read_sources, read_word_vectors, source_pool
+from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, source_pool
 from hf_xst.console import console, progress, say
 from hf_xst.files import RESULTS
 from hf_xst.models.modeling import Row
@@ -24,6 +24,7 @@ from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.processes import share
 from hf_xst.records import option
 from hf_xst.sources.agreement import write_weights
+from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
 
@@ -63,7 +64,7 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
 def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
     """Run the sources over the sentences that are drawn; also return a note on these sentences."""
     vectors = read_word_vectors(options)
-    models = read_sources(options, vectors)
+    models = load_sources(options.sources, vectors, options)
     sources = source_pool(options, models)
     model = sources.kind
     limits = length_limits(model, options.max_length)

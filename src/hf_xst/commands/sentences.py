@@ -36,7 +36,7 @@ from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
 from hf_xst.processes import main_first, process_count, process_index
-from hf_xst.sources.loading import SourceSpec, load_sources, model_digest, source_digest
+from hf_xst.sources.loading import model_digest, source_digest
 from hf_xst.sources.pool import AnySource, SourcePool
 from hf_xst.sources.stored import MarginalsStore
 from hf_xst.structures.voting import is_tree
@@ -229,11 +229,6 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
     if arguments.vector_rows is not None and arguments.vector_rows < 1:
         raise ValueError(f"vector_rows is {arguments.vector_rows}; expected at least 1")
     return read_vectors(arguments.vectors, limit=arguments.vector_rows)
-
-
-def read_sources(options: SourceArguments, vectors: WordVectors | None) -> dict[str, AnySource]:
-    """Load the sources that a command names."""
-    return load_sources(SourceSpec.parse_all(options.sources), vectors, options)
 
 
 def source_pool(

@@ -11,7 +11,7 @@ from hf_xst.console import say
 from hf_xst.demo.small_models import example_sentences, small_sources
 from hf_xst.extras import import_optional
 from hf_xst.records import option
-from hf_xst.sources.loading import SourceSpec, load_sources
+from hf_xst.sources.loading import load_sources
 from hf_xst.space.app import build, launch
 from hf_xst.space.backend import Backend, typed_sentence, uploaded_sentences
 from hf_xst.space.publish import push_space, space_files
@@ -87,7 +87,7 @@ def app(arguments: SpaceArguments | None = None) -> Any:
         return build(backend, sentences or example_sentences())
     vectors = read_word_vectors(options)
     tasks = {
-        task: TaskModels(load_sources(SourceSpec.parse_all(texts), vectors))
+        task: TaskModels(load_sources(texts, vectors))
         for task, texts in (("parser", options.sources), ("tagger", options.taggers))
         if texts
     }

@@ -14,7 +14,6 @@ from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
-    read_sources,
     read_text,
     read_word_vectors,
     source_pool,
@@ -36,6 +35,7 @@ from hf_xst.metrics import score
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
 from hf_xst.sources.agreement import read_weights
+from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
 
@@ -59,7 +59,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
             "--weights requires --rule pool or linear, found majority: leave it out, or choose another rule"
         )
     vectors = read_word_vectors(options)
-    models = read_sources(options, vectors)
+    models = load_sources(options.sources, vectors, options)
     sources = source_pool(options, models)
     weights = sources.weights(read_weights(options.weights) if options.weights else None)
     model = sources.kind

@@ -189,8 +189,8 @@ def load_source(
     Raises:
         ValueError: the place holds nothing that can be a source, or the task is unknown.
     """
-    spec = SourceSpec.parse(place)
-    return load_sources([spec], vectors, settings)[spec.name]
+    (source,) = load_sources([place], vectors, settings).values()
+    return source
 
 
 def source_kind(spec: SourceSpec) -> str:
@@ -242,9 +242,10 @@ def _load(kind: str, spec: SourceSpec, vectors: WordVectors | None, settings: So
 
 
 def load_sources(
-    specs: Sequence[SourceSpec], vectors: WordVectors | None, settings: SourceSettings | None = None
+    places: Sequence[str], vectors: WordVectors | None = None, settings: SourceSettings | None = None
 ) -> dict[str, AnySource]:
     """Load sources by name; task and column of spaCy pipelines and files default to those of the others."""
+    specs = SourceSpec.parse_all(places)
     settings = given = settings or SourceSettings()
     kinds = {spec.name: source_kind(spec) for spec in specs}
     loaded: dict[str, AnySource] = {}
