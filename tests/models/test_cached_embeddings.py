@@ -18,9 +18,9 @@ from hf_xst.models.cached_embeddings import (
     SharedEncoder,
     encode_words,
     encoder_fingerprint,
-    shared_encoders,
+    share_encoders,
 )
-from hf_xst.models.running import predict_rows
+from hf_xst.models.running import predict_rows, run_rows
 from hf_xst.sources.building import ChartMaker
 from hf_xst.sources.loading import model_digest
 from hf_xst.sources.pool import SourcePool
@@ -74,7 +74,7 @@ def test_training_on_cached_embeddings_has_the_same_losses(bert, tmp_path):
 
 def test_sources_with_equal_encoders_encode_each_batch_once(bert, monkeypatch):
     models = {"first": parser_over(bert, 1), "second": parser_over(bert, 2), "vectors": model_of("parser")}
-    shared = shared_encoders(models)
+    shared = share_encoders(models)
     assert set(shared) == {"first", "second"}
     assert shared["first"] is shared["second"]
     runs = []
@@ -97,13 +97,48 @@ def test_sources_with_equal_encoders_encode_each_batch_once(bert, monkeypatch):
     assert ChartMaker(pool, ChartSettings())(rows) == ChartMaker(alone, ChartSettings())(rows)
 
 
+def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatch):
+    rows = list(ROWS)
+    models = {name: parser_over(bert, seed, frozen_layers=1) for seed, name in enumerate(("one", "two"))}
+    with torch.no_grad():
+        for parameter in models["two"].encoder.words.model.parameters():
+            parameter.mul_(1 + 0.1 * parameter.requires_grad)  # the upper layer has been trained
+    expected = [model.distribution(run_rows(model, rows)).scores for model in models.values()]
+    runs = []
+    layer = type(models["one"].encoder.words.partly_frozen[0])
+    usual = layer.forward
+    monkeypatch.setattr(layer, "forward", lambda *args, **options: runs.append(1) or usual(*args, **options))
+    depth = models["one"].encoder.words.model.config.num_hidden_layers
+
+    def read() -> int:
+        runs.clear()
+        assert all(map(torch.equal, expected, [each.scores for each in pool.distributions(rows)]))
+        return len(runs)
+
+    for _ in range(2):  # pools of the same models do not get in each other's way
+        pool = SourcePool(models)
+        assert read() == 2 * depth - 1
+    assert read() == 2 * depth - 2  # the frozen layer has seen these sentences
+    with torch.no_grad():
+        models["two"].encoder.words.partly_frozen[0].attention.self.query.weight.mul_(3.0)
+    expected[1] = models["two"].distribution(run_rows(models["two"], rows)).scores
+    assert not torch.equal(expected[1], expected[0])
+    assert read() == 2 * depth - 2  # each layer, now different, has seen the sentences once more
+    pool.distributions(rows[:2])
+    assert read() == 2 * depth
+    with torch.enable_grad():
+        runs.clear()
+        models["one"](**models["one"].featurise(rows))
+    assert len(runs) == depth
+
+
 def test_different_or_trained_encoders_are_not_shared(bert):
     trained = parser_over(bert, 2, frozen_layers=1)
-    assert shared_encoders({"one": parser_over(bert, 1), "other": trained}) == {}
+    assert share_encoders({"one": parser_over(bert, 1), "other": trained}) == {}
     assert CachedEmbeddings.compute(trained, []) is None
     assert CachedEmbeddings.compute(model_of("parser"), []) is None
     other = parser_over(bert, 2, piece_pooling="first")
-    assert shared_encoders({"one": parser_over(bert, 1), "other": other}) == {}
+    assert share_encoders({"one": parser_over(bert, 1), "other": other}) == {}
 
 
 def test_predictions_from_cached_embeddings_are_unchanged(bert):
@@ -166,7 +201,7 @@ def test_all_digests_depend_on_the_tokenizer(bert, tmp_path, change):
     assert encoder_fingerprint(one) == encoder_fingerprint(parser_over(bert, 2))
     assert encoder_fingerprint(one) != encoder_fingerprint(other)
     assert model_digest(one) == model_digest(parser_over(bert, 1)) != model_digest(other)
-    assert shared_encoders({"one": one, "other": other}) == {}
+    assert share_encoders({"one": one, "other": other}) == {}
     CachedEmbeddings.compute(one, ROWS["words"], tmp_path)
     cached = CachedEmbeddings.compute(other, ROWS["words"], tmp_path)
     torch.testing.assert_close(

@@ -15,7 +15,7 @@ from transformers.utils import CONFIG_NAME
 
 from hf_xst.data import ConlluSentence, WordVectors
 from hf_xst.inference.confidence import Annotation, Decoding, decode_output
-from hf_xst.models.cached_embeddings import shared_encoders
+from hf_xst.models.cached_embeddings import share_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
 from hf_xst.records import option
@@ -83,7 +83,7 @@ class Annotator:
         for before, model in pairwise(self.models):
             model.check_reads(before)
         by_name = {str(index): model for index, model in enumerate(self.models)}
-        shared = shared_encoders(by_name) if len(by_name) > 1 else {}
+        shared = share_encoders(by_name) if len(by_name) > 1 else {}
         self._embeddings = [shared.get(name) for name in by_name]
 
     def with_settings(self, settings: AnnotationSettings) -> Annotator:

@@ -1,16 +1,19 @@
-"""Cache the word embeddings of frozen encoders, so that each sentence is encoded once."""
+"""Compute what frozen encoders and layers of several models have in common once for each sentence."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils._pytree import tree_flatten
 
 from hf_xst.charts.dataset import words_hash
 from hf_xst.console import progress
@@ -63,8 +66,59 @@ class SharedEncoder:
         return embeddings
 
 
-def shared_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:
-    """Return a shared encoder for each model, by name, or nothing if no two frozen encoders are equal."""
+class _SharedLayer:
+    """The `forward` of a frozen layer, which outside training takes over the latest output of an equal layer.
+
+    Args:
+        layer: the layer.
+        about: what its output depends on besides its weights and input.
+        latest: calls by digest of the layer, shared by all layers.
+    """
+
+    def __init__(self, layer: nn.Module, about: str, latest: dict[str, _Call]) -> None:
+        usual = layer.forward
+        self._forward: Callable[..., Any] = usual._forward if isinstance(usual, _SharedLayer) else usual
+        self._layer, self._about, self._latest = layer, about, latest
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the output for an input."""
+        if torch.is_grad_enabled() or torch.is_inference_mode_enabled():
+            return self._forward(*args, **kwargs)
+        digest = tensors_digest(self._layer.state_dict(), self._about, self._layer)
+        given = tree_flatten((args, kwargs))[0]
+        call = self._latest.get(digest)
+        if call is None or not call.fits(given):
+            call = self._latest[digest] = _Call(given, self._forward(*args, **kwargs))
+        return call.output
+
+
+class _Call:
+    """Input and output of a layer, until a tensor of them is changed in place."""
+
+    def __init__(self, given: list[Any], output: Any) -> None:
+        self._given, self.output = given, output
+        self._tensors = [each for each in (*given, *tree_flatten(output)[0]) if isinstance(each, Tensor)]
+        self._versions = [each._version for each in self._tensors]
+
+    def fits(self, given: list[Any]) -> bool:
+        """Return whether the output is that for an input."""
+        return self._versions == [each._version for each in self._tensors] and all(
+            torch.equal(one, other) if isinstance(one, Tensor) and isinstance(other, Tensor) else one is other
+            for one, other in zip_longest(given, self._given)
+        )
+
+
+def share_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:
+    """Let models share what frozen encoders, and the frozen layers of other encoders, compute for a batch.
+
+    Returns:
+        An encoder for each model, by name, or nothing if no two frozen encoders are equal.
+    """
+    latest: dict[str, _Call] = {}
+    for model in models.values():
+        words = model.encoder.words
+        for layer in words.partly_frozen if isinstance(words, PretrainedWords) else ():
+            layer.forward = _SharedLayer(layer, words.describe(), latest)
     encoders: dict[str, EmbeddingSource] = {}
     by_model: dict[str, EmbeddingSource] = {}
     for name, model in models.items():

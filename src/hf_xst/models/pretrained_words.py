@@ -105,7 +105,7 @@ class PretrainedWords(nn.Module):
             raise ValueError(
                 f"frozen_layers is {first}; the encoder has {depth} layers (-1 freezes all of it)"
             )
-        prefix = self._layers_prefix(depth)
+        prefix, _ = self._layers(depth)
         is_past_embeddings = False
         for name, parameter in self.model.named_parameters():
             in_layers = name.startswith(prefix)
@@ -113,13 +113,20 @@ class PretrainedWords(nn.Module):
             layer = int(name.removeprefix(prefix).partition(".")[0]) if in_layers else depth
             parameter.requires_grad_(is_past_embeddings and layer >= first)
 
-    def _layers_prefix(self, depth: int) -> str:
+    def _layers(self, depth: int) -> tuple[str, nn.ModuleList]:
         for name, module in self.model.named_modules():
             if isinstance(module, nn.ModuleList) and len(module) == depth:
-                return f"{name}."
+                return f"{name}.", module
         raise ValueError(
             f"{type(self.model).__name__} has no list of {depth} layers; use frozen_layers -1 or 0"
         )
+
+    @property
+    def partly_frozen(self) -> Sequence[nn.Module]:
+        """The frozen layers of an encoder whose other layers are trained."""
+        if self.frozen_layers <= 0 or self.is_frozen:
+            return []
+        return list(self._layers(self.model.config.num_hidden_layers)[1])[: self.frozen_layers]
 
     @property
     def is_frozen(self) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.chart import SourceDistributions
-from hf_xst.models.cached_embeddings import shared_encoders
+from hf_xst.models.cached_embeddings import share_encoders
 from hf_xst.models.columns import Row, StructureColumns
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import EmbeddingSource, run_rows
@@ -85,7 +85,7 @@ class SourcePool:
         _check_kinds(kinds)
         models = {name: each for name, each in sources.items() if isinstance(each, StructuredModel)}
         warn_of_different_vectors(models)
-        embeddings = shared_encoders(models) if states is None else states
+        embeddings = share_encoders(models) if states is None else states
         self.names = joint_names(list(kinds.values())) if names is None else list(names)
         self.store: MarginalsStore | None = None
         self.sources = [
