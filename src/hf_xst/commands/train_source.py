@@ -23,7 +23,7 @@ from hf_xst.commands.training import cached_embeddings, train_and_save, training
 from hf_xst.console import say
 from hf_xst.data import hold_out
 from hf_xst.data.treebank_facts import treebank_facts
-from hf_xst.files import MODEL
+from hf_xst.files import MODEL, RESULTS
 from hf_xst.models.kinds import KINDS
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
@@ -90,8 +90,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         dev_sentences=len(dev),
         best_dev=trainer.state.best_metric,
     )
-    if folder.is_main:
-        results.save(folder.run)
+    folder.write_json(RESULTS, results)
     summary(f"{options.output} on the development split", results.dev or {})
     return results
 

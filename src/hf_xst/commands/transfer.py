@@ -18,7 +18,7 @@ from hf_xst.commands.training import cached_embeddings, train_and_save, training
 from hf_xst.console import say
 from hf_xst.data import WordVectors
 from hf_xst.data.treebank_facts import treebank_facts
-from hf_xst.files import MODEL
+from hf_xst.files import MODEL, RESULTS
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.sources.averaging import AVERAGE, SCRATCH
 from hf_xst.sources.word_checks import check_text
@@ -85,8 +85,7 @@ def transfer(options: TransferArguments) -> TransferResults:
         summary(f"{options.output} on the development split", results.dev or {})
     else:
         say(f"the model is in {options.output}")
-    if folder.is_main:
-        results.save(folder.run)
+    folder.write_json(RESULTS, results)
     return results
 
 
@@ -100,11 +99,13 @@ def _results(
             f"first: {', '.join(names)}",
             "yellow",
         )
-    origin, initialised_from = _origin(options.init_from)
+    init_from = str(options.init_from)
+    initialised_from: Literal["model", "average", "scratch"]
+    initialised_from = "average" if init_from == AVERAGE else "scratch" if init_from == SCRATCH else "model"
     return TransferResults(
         updates=trainer.state.global_step,
         learning_rate=trainer.args.learning_rate,
-        initial_model=origin,
+        initial_model=ModelOrigin.of(init_from) if initialised_from == "model" else None,
         sentences=sentences,
         empty_charts=times,
         empty_chart_ids=names,
@@ -114,14 +115,6 @@ def _results(
         batch_size=options.batch_size,
         initialised_from=initialised_from,
     )
-
-
-def _origin(init_from: str | None) -> tuple[ModelOrigin | None, Literal["model", "average", "scratch"]]:
-    if init_from == AVERAGE:
-        return None, "average"
-    if init_from == SCRATCH:
-        return None, "scratch"
-    return ModelOrigin.of(str(init_from)), "model"
 
 
 def development_rows(

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.files import RESULTS
-from hf_xst.records import read_record, write_json
+from hf_xst.records import read_record
 from hf_xst.remote import split_revision
 from hf_xst.training.collation import ChartUse
 
@@ -51,10 +51,6 @@ class TrainingResults:
     initial_model: ModelOrigin | None = None
     dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
     format_version: int = FORMAT_VERSION
-
-    def save(self, run: Path) -> None:
-        """Write the record into the folder of a run."""
-        write_json(run / RESULTS, self)
 
     @classmethod
     def load(cls: type[Results], run: Path) -> Results:
