@@ -137,11 +137,7 @@ def _check_sources(options: AdaptArguments, has_tags: bool) -> None:
 
 
 def _normalise_text(options: AdaptArguments, folder: RunFolder) -> tuple[Path, TextCounts]:
-    """Write the words and tags of the text to OUTPUT/run/text.conllu once, and count them.
-
-    Raises:
-        ValueError: the text is empty, or another one than that of an earlier run, or the tasks differ.
-    """
+    """Write the text's words and tags to OUTPUT/run/text.conllu once, and count them; reject another text."""
     path, is_begun = folder.run / TEXT, (folder.run / BEGUN).exists()
     inputs = {"text": sha256_of(options.text), "format": str(options.format)}
     inputs |= {f"--{task}s": str(bool(sources)) for task, (sources, _) in _sources(options).items()}

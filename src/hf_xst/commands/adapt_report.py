@@ -74,11 +74,7 @@ class Stage:
 
 
 def gold_for(task: str, options: AdaptArguments) -> Dataset | None:
-    """Load the sentences with gold for a task, if given.
-
-    Raises:
-        ValueError: no sentence has it, or all words are punctuation, which is not scored.
-    """
+    """Load the sentences with gold for a task, if given; raise ValueError if none of them can be scored."""
     path, columns = options.gold, (options.column or "upos",) if task == "tagger" else ("head", "deprel")
     if path is None:
         return None
@@ -108,11 +104,7 @@ def write_report(
 
 
 class StageReporter:
-    """Describe a new model and its sources.
-
-    Raises:
-        ValueError: a source is not the one that the charts were made from.
-    """
+    """Describe a new model and its sources; raise ValueError if these are not those of its charts."""
 
     def __init__(self, stage: Stage, vectors: WordVectors | None, seed: int) -> None:
         self.stage, self._vectors, self._seed = stage, vectors, seed

@@ -30,11 +30,7 @@ _REMEDY = "make the charts again, or give --init-from"
 
 
 def resolve_initial_model(options: TransferArguments, info: ChartInfo) -> TransferArguments:
-    """Fill in `init_from` from the record of the charts, if it was not given.
-
-    Raises:
-        ValueError: the place of that source is unknown.
-    """
+    """Fill in `init_from` from the record of the charts; raise ValueError if the place is not recorded."""
     if options.init_from is not None:
         return options
     if info.from_average:
@@ -47,11 +43,7 @@ def resolve_initial_model(options: TransferArguments, info: ChartInfo) -> Transf
 
 
 def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSpec]:
-    """Find sources of charts: by the command that made them here, otherwise by their Hub ids.
-
-    Raises:
-        ValueError: the place of one of them is unknown.
-    """
+    """Find sources of charts: by the command that made them here, otherwise by their Hub ids."""
     config = Path(charts) / "run" / "config.yaml"
     if config.is_file():
         specs = {spec.name: spec for spec in SourceSpec.parse_all(read_yaml(config)["sources"])}
@@ -125,11 +117,7 @@ def _average(options: TransferArguments, info: ChartInfo, vectors: WordVectors |
 
 
 def check_digests(sources: Mapping[str, AnySource], info: ChartInfo, remedy: str) -> None:
-    """Check that sources, by name, are those that charts were made from.
-
-    Raises:
-        ValueError: a source was replaced or trained again; the message ends with the remedy.
-    """
+    """Raise ValueError, with a remedy, unless sources, by name, are those that charts were made from."""
     digests = {source.name: source.weights_sha256 for source in info.sources}
     for name, source in sources.items():
         if digests[name] not in (None, source_digest(source)):

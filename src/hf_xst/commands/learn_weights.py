@@ -78,11 +78,7 @@ def read_lesson(options: LearnWeightsArguments) -> tuple[Lesson, str]:
 
 
 def draw_sentences(total: int, count: int, seed: int) -> list[int]:
-    """Return the sorted indices of `count` sentences drawn at random, or of all if there are fewer.
-
-    Raises:
-        ValueError: the count is below 1.
-    """
+    """Draw `count` sentences, at least 1, or all if there are fewer; return their sorted indices."""
     if count < 1:
         raise ValueError(f"--sentences is {count}; at least one labelled sentence is required")
     if count > total:

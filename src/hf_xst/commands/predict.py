@@ -84,11 +84,7 @@ class _Input:
             yield sentence
 
     def skip(self, counts: Counts) -> None:
-        """Skip the sentences of an interrupted run.
-
-        Raises:
-            ValueError: if the sentences differ from those that the run read.
-        """
+        """Skip the sentences of an interrupted run; raise ValueError unless they are those that it read."""
         stream = iter(self)
         for _ in range(counts.sentences):
             next(stream, None)

@@ -124,11 +124,7 @@ PUBLISHED = {
 
 
 def published(model_type: str, flag: str) -> Published:
-    """Return the published settings of a type of model.
-
-    Raises:
-        ValueError: the paper has none; the message asks for the flag.
-    """
+    """Return the published settings of a type of model; if missing, raise ValueError that asks for a flag."""
     if model_type not in PUBLISHED:
         raise ValueError(f"the paper has no settings for a {model_type}: give {flag}")
     return PUBLISHED[model_type]
@@ -226,11 +222,7 @@ def resolve_steps(options: Options) -> Options:
 
 
 def preset_of(info: ChartInfo) -> Preset:
-    """Return the preset recorded with charts.
-
-    Raises:
-        ValueError: it is unknown.
-    """
+    """Return the preset recorded with charts; raise ValueError if it is unknown."""
     if info.preset not in PRESETS:
         raise ValueError(
             f"the charts were made with the preset {info.preset!r}; this package knows {', '.join(PRESETS)}"

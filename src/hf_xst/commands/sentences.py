@@ -196,11 +196,7 @@ def read_text(text: str, split: str) -> Dataset:
 
 
 def report_sentences(dataset: Dataset, note: str) -> tuple[Dataset, str]:
-    """Print the summary of rows, and return both.
-
-    Raises:
-        ValueError: no sentence is left; the message contains the summary.
-    """
+    """Print the summary of rows, and return both; raise ValueError with it if no sentence is left."""
     if not len(dataset):
         raise ValueError(f"no sentence is left: {note}")
     say(note)

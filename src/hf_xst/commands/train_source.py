@@ -96,11 +96,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
 
 
 def _initial_model(options: TrainSourceArguments) -> StructuredModel | None:
-    """Load the model to fine-tune, if one is given.
-
-    Raises:
-        ValueError: it is of another kind, or options conflict with its configuration.
-    """
+    """Load the model to fine-tune, if given; reject another kind, and options that conflict with it."""
     if options.init_from is None:
         return None
     fields = _model_fields(options)

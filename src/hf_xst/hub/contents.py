@@ -201,11 +201,7 @@ def add_readable_columns(folder: Path, info: ChartInfo) -> None:
 
 
 def with_readable_columns(rows: Dataset, info: ChartInfo) -> Dataset:
-    """Return charts with columns that name the allowed candidates of each word; other columns stay.
-
-    Raises:
-        ValueError: the type of the models is unknown.
-    """
+    """Return charts with columns that name the allowed candidates of each word; other columns stay."""
     kind = model_class(info.model_type)
 
     def readable(row: dict[str, Any]) -> dict[str, Any]:

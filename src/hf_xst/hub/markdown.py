@@ -52,11 +52,7 @@ def block(text: str, language: str = "") -> Markdown:
 
 
 def to_markdown(value: Any) -> Markdown:
-    """Format the value of a template expression.
-
-    Raises:
-        ValueError: the value is None, NaN or infinite, which a card never shows.
-    """
+    """Format the value of a template expression; raise ValueError if it is None, NaN or infinite."""
     if isinstance(value, Markdown):
         return value
     if isinstance(value, bool):

@@ -93,11 +93,7 @@ def run_steps(sentence: SentenceDistributions, weights: Mapping[str, float], sig
 
 
 class TaskModels:
-    """Sources by name, at least one, applied to single sentences.
-
-    Raises:
-        ValueError: They are of different kinds.
-    """
+    """Sources by name, at least one and of one kind, applied to single sentences."""
 
     def __init__(self, models: Mapping[str, AnySource]) -> None:
         self.pool = SourcePool(models)
