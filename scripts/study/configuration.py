@@ -404,16 +404,16 @@ def check_options(command: str, options: Settings, where: str) -> None:
 
 @cache
 def command_options(kind: str) -> tuple[str, ...]:
-    """Return the options of a command from the source of its data class.
+    """Return the options of a command from the source of its data class and those that this extends.
 
     Importing the package takes seconds, which each job of a cluster would spend again.
     """
     spec = find_spec("hf_xst")
     if spec is None or spec.origin is None:
         raise ImportError("the package hf_xst is not installed")
-    source = Path(spec.origin).with_name("commands") / "options.py"
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    modules = [Path(spec.origin).parent / name for name in ("sources/loading.py", "commands/options.py")]
+    nodes = [node for path in modules for node in ast.parse(path.read_text(encoding="utf-8")).body]
+    classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
 
     def options(name: str) -> Iterator[str]:
         for base in classes[name].bases:
