@@ -44,6 +44,17 @@ PARTS = {
         "`hf-xst build-charts` with four small parsers of the invented languages, from text to "
         "charts on disk. Columns are sentences; the first run includes imports and compilation.",
     ),
+    "memory": (
+        "A long run",
+        "`hf-xst build-charts` as in the corpus above, in one run over the sentences of the invented target "
+        "language, which repeat after 200,000. Columns are sentences so far; CPU seconds are those since the "
+        "start.",
+    ),
+    "processes": (
+        "Several processes",
+        "Whole commands with their start, by the clock, on two processes of one thread and on one, with "
+        "small parsers of the invented languages.",
+    ),
     "steps": (
         "Training and prediction",
         "A parser with encoder A, 512 arc and 128 label features, 40 labels; sentences of 25 words.",
@@ -103,6 +114,8 @@ def section(name: str, part: Part) -> str:
             rows.append(
                 ["bytes of charts a sentence", *(number(x["bytes"] / x["size"]) for x in part["lines"]), ""]
             )
+        if "memory" in part["lines"][0]:
+            rows.append(["memory, MB", *(number(line["memory"] / 1e6) for line in part["lines"]), ""])
     else:
         header = ["", "one way, ms", "other way, ms", "ratio", ""]
         rows = [

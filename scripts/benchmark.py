@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from benchmark_corpora import corpus, memory, processes
 from torch import Tensor
 from torch.nn.functional import pad
 from transformers import TrainingArguments, XLMRobertaConfig, XLMRobertaModel
@@ -39,15 +40,11 @@ from usual_ways import (
     tree_sums,
 )
 
-from hf_xst import build_charts
 from hf_xst.charts import best_mask, chart_loss, pooled_chart
 from hf_xst.charts.chart import ChartSettings, SourceDistributions, make_chart
 from hf_xst.charts.dataset import to_ragged, words_hash
 from hf_xst.commands.presets import PUBLISHED
 from hf_xst.data import UPOS_TAGS, ConlluSentence, WordVectors, iterate_unlabelled, write_conllu
-from hf_xst.demo.languages import generate_language
-from hf_xst.demo.settings import target_language
-from hf_xst.demo.small_models import small_sources
 from hf_xst.files import write_text
 from hf_xst.inference.annotation import AnnotationSettings, Annotator, read_blocks
 from hf_xst.inference.outputs import WRITERS
@@ -60,8 +57,6 @@ from hf_xst.training.transfer import ChartTrainer
 
 FIGURES = Path(__file__).parent.parent / "docs" / "performance" / "figures.json"
 PACKAGES = "hf_xst torch numpy numba transformers torch-struct supar ufal.chu_liu_edmonds".split()
-TIME_LIMIT = 900.0
-"""Seconds that the largest corpus may take, judged by the one before."""
 Line = dict[str, Any]
 Works = Mapping[str, Callable[[], object]]
 
@@ -431,33 +426,6 @@ def growth(part: str, sizes: Sizes) -> Iterator[Line]:
             yield {"curve": name, "size": size, "seconds": seconds}
 
 
-def corpus(sizes: Sizes) -> Iterator[Line]:
-    """Measure `build-charts` with four small parsers of the invented languages: `bytes` are of charts."""
-    quick = {} if sizes is FULL else {"sentences": 8, "epochs": 1}
-    with tempfile.TemporaryDirectory() as folder:
-        sources = []
-        for name, model in small_sources(Path(folder, "cache") if quick else None, **quick)["parser"].items():
-            model.save_pretrained(sources.append(f"{name}={folder}/{name}") or f"{folder}/{name}")
-        seconds, before = 0.0, 1
-        for size in (1000, 3000, 10_000, 30_000, 100_000) if sizes is FULL else (10, 20):
-            if seconds * size / before > TIME_LIMIT:
-                break
-            rows = generate_language(target_language(), sentences=size, seed=7).sentences
-            text, charts = Path(folder, f"{size}.conllu"), Path(folder, f"charts-{size}")
-            write_conllu(
-                (
-                    ConlluSentence.from_words(r["words"], sent_id=r["sent_id"], columns={"upos": r["upos"]})
-                    for r in rows
-                ),
-                text,
-            )
-            start = time.process_time()
-            build_charts(sources=sources, text=str(text), output=str(charts))
-            seconds, before = time.process_time() - start, size
-            stored = sum(file.stat().st_size for file in charts.rglob("*.parquet"))
-            yield {"curve": "build-charts, 4 parsers", "size": size, "seconds": seconds, "bytes": stored}
-
-
 def units(sizes: Sizes) -> Iterator[Line]:
     """Measure the seconds per sentence of the steps that a large corpus needs."""
     count, words = sizes.sentences, sizes.words
@@ -486,7 +454,9 @@ PARTS: dict[str, Sequence[Callable[[Sizes], Iterator[Line]]]] = {
     "steps": (structured_share, prediction),
     "threads": (structures_on_threads,),
     **{part: (partial(growth, part),) for part in GROWTH},
-    "corpus": (corpus,),
+    "corpus": (lambda sizes: corpus(sizes is FULL),),
+    "memory": (lambda sizes: memory(sizes is FULL),),
+    "processes": (lambda sizes: processes(sizes is FULL),),
     "units": (units,),
 }
 

@@ -27,7 +27,10 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     "part",
     [
         "peers", "steps", "threads", "length", "units",
-        *(pytest.param(part, marks=pytest.mark.slow) for part in ("labels", "sources", "corpus")),
+        *(
+            pytest.param(part, marks=pytest.mark.slow)
+            for part in ("labels", "sources", "corpus", "memory", "processes")
+        ),
     ],
 )  # fmt: skip
 def test_a_quick_run_writes_all_figures(script, tmp_path, capsys, monkeypatch, part):
