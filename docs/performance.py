@@ -181,7 +181,7 @@ def scaling(figures: dict[str, Part]) -> str:
     facts = (
         f"The **bottleneck** is the encoder if each source has its own: {number(hours[slowest])} core-hours, "
         f"{number(hours[slowest] / hours[structures])} times the most expensive step without one "
-        f"({structures}). Sources that share a frozen encoder run it once (`--embedding-cache`). "
+        f"({structures}). Sources that share a frozen encoder, or frozen layers, run these once. "
         f"**Storage**: charts took {number(stored)} bytes a sentence in the [corpus](performance.md#corpus) "
         f"of short sentences and four sources, {number(stored * total / 1e12)} TB in all; embeddings of 768 "
         f"numbers a word in half precision would take {number(words * 768 * 2 * total / 1e12)} TB: embed "
