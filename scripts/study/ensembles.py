@@ -29,10 +29,10 @@ from hf_xst.data import WordVectors, first_rows, prepare, read_vectors
 from hf_xst.files import write_text
 from hf_xst.metrics import score
 from hf_xst.metrics.attachment import PUNCTUATION
-from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint
+from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint, share_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
-from hf_xst.models.running import in_batches, predict_rows
+from hf_xst.models.running import in_batches, length_batches, predict_rows
 from hf_xst.sources.agreement import (
     SELECTION_SENTENCES,
     agreement_weights,
@@ -175,7 +175,7 @@ def row_of(method: str, split: str, values: Mapping[str, Any]) -> Iterator[dict[
 def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[str, CachedEmbeddings]:
     """Encode the rows once for all models with the same frozen encoder, and once for each trained encoder."""
     caches: dict[str, CachedEmbeddings] = {}
-    embeddings = {}
+    embeddings, trained = {}, dict[str, StructuredModel]()
     for name, model in models.items():
         if not isinstance(model, StructuredModel) or not isinstance(model.encoder.words, PretrainedWords):
             continue
@@ -183,10 +183,15 @@ def cache_embeddings(models: Models, rows: Dataset, folder: str | None) -> dict[
         if key not in caches:
             cache = CachedEmbeddings.compute(model, rows["words"], Path(folder) if folder else None)
             if cache is None:
+                trained[name] = model
                 cache = CachedEmbeddings(name)
-                cache.add(model, rows["words"])
             caches[key] = cache
         embeddings[name] = caches[key]
+    share_encoders(trained)
+    words = list(rows["words"])
+    for batch in length_batches([len(each) for each in words]):  # frozen layers run once a batch
+        for name, model in trained.items():
+            caches[name].add(model, [words[index] for index in batch])
     return embeddings
 
 
