@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import argparse
 import dataclasses
 import inspect
@@ -12,7 +11,6 @@ import logging
 import os
 import re
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
@@ -42,7 +40,6 @@ _NO_MEMORY = re.compile("MemoryError|out of memory|allocate memory")
 def run(name: str, command: Command, words: Sequence[str]) -> int:
     """Run a command with the words behind its name; return the exit status."""
     _quiet_libraries()
-    hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     if isinstance(sys.stdout, io.TextIOWrapper):  # words and trees of any language, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
@@ -63,7 +60,6 @@ def run(name: str, command: Command, words: Sequence[str]) -> int:
         sys.stderr.write(f"hf-xst {name}: {explain(error)}\n")
         return 1
     finally:
-        sys.unraisablehook = hook
         try:
             sys.stdout.flush()
         except OSError:  # reported above; Python would report it again at exit
@@ -98,14 +94,6 @@ def _quiet_libraries() -> None:
     console.quiet = os.environ.get("RANK", "0") != "0"
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = lambda *args, **options: printable(_format_warning(*args, **options), "\n")
-
-
-def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat a Ctrl-C that came while an object was being deleted, where Python ignores exceptions."""
-    if isinstance(lost.exc_value, KeyboardInterrupt):
-        threading.Timer(0.05, _thread.interrupt_main).start()
-    else:
-        sys.__unraisablehook__(lost)
 
 
 class _Record(logging.LogRecord):
