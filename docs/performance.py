@@ -46,9 +46,8 @@ PARTS = {
     ),
     "memory": (
         "A long run",
-        "`hf-xst build-charts` as in the corpus above, in one run over the sentences of the invented target "
-        "language, which repeat after 200,000. Columns are sentences so far; CPU seconds are those since the "
-        "start.",
+        "`hf-xst build-charts` as in the corpus above, in one run over 100,000 sentences, killed after "
+        "15,000 and repeated. Columns are sentences since then; CPU seconds have the start.",
     ),
     "processes": (
         "Several processes",
