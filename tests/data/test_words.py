@@ -79,7 +79,7 @@ def test_save_and_load(tmp_path_factory, words):
     ("content", "message"),
     [
         ("no", "not valid JSON"),
-        ("[]", "expected a JSON object, found list"),
+        ("[]", "expected a mapping, found list"),
         (json.dumps({"format_version": 9}), "has format 9; this package reads format 1"),
         (json.dumps({"format_version": 1, "words": "ab"}), "words is not a list of strings"),
         (json.dumps({"format_version": 1, "words": [1]}), "words is not a list of strings"),
