@@ -76,26 +76,23 @@ def memory(full: bool) -> Iterator[Line]:
         text = invented_text(folder / "text.conllu", size, copies)
         options = {"sources": sources, "text": str(text), "output": str(charts)}
 
+        def rows() -> int:
+            return sum(pq.ParquetFile(file).metadata.num_rows for file in charts.glob("data/*.parquet"))
+
         def watch() -> None:
-            while not made.wait(0.5) or len(found) < 10:
-                count = sum(pq.ParquetFile(file).metadata.num_rows for file in charts.glob("data/*.parquet"))
-                if count >= size * copies * (len(found) + 1) // 10:
-                    held = psutil.Process().memory_info().rss
-                    seconds = time.process_time()
-                    found.append(
-                        {
-                            "curve": "build-charts, 4 parsers",
-                            "size": count,
-                            "seconds": seconds,
-                            "memory": held,
-                        }
-                    )
+            for tenth in range(1, 11):
+                while rows() < size * copies * tenth // 10 and not made.wait(5 if full else 0.1):
+                    pass
+                line = {"seconds": time.process_time(), "memory": psutil.Process().memory_info().rss}
+                found.append({"curve": "build-charts, 4 parsers", "size": rows(), **line})
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        build_charts(**options)
-        made.set()
-        watcher.join()
+        try:
+            build_charts(**options)
+        finally:
+            made.set()
+            watcher.join()
         yield from found
 
 

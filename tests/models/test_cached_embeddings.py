@@ -105,7 +105,7 @@ def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatc
             parameter.mul_(1 + 0.1 * parameter.requires_grad)  # the upper layer has been trained
     expected = [model.distribution(run_rows(model, rows)).scores for model in models.values()]
     runs = []
-    layer = type(models["one"].encoder.words.partly_frozen[0])
+    layer = type(models["one"].encoder.words.lower_layers[0])
     usual = layer.forward
     monkeypatch.setattr(layer, "forward", lambda *args, **options: runs.append(1) or usual(*args, **options))
     depth = models["one"].encoder.words.model.config.num_hidden_layers
@@ -120,7 +120,7 @@ def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatc
         assert read() == 2 * depth - 1
     assert read() == 2 * depth - 2  # the frozen layer has seen these sentences
     with torch.no_grad():
-        models["two"].encoder.words.partly_frozen[0].attention.self.query.weight.mul_(3.0)
+        models["two"].encoder.words.lower_layers[0].attention.self.query.weight.mul_(3.0)
     expected[1] = models["two"].distribution(run_rows(models["two"], rows)).scores
     assert not torch.equal(expected[1], expected[0])
     assert read() == 2 * depth - 2  # each layer, now different, has seen the sentences once more

@@ -82,10 +82,13 @@ class _SharedLayer:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the output for an input."""
-        if torch.is_grad_enabled() or torch.is_inference_mode_enabled():
+        given = tree_flatten((args, kwargs))[0]
+        on_gpu = any(
+            isinstance(each, Tensor) and each.is_cuda for each in given
+        )  # comparing would wait for it
+        if on_gpu or torch.is_grad_enabled() or torch.is_inference_mode_enabled():
             return self._forward(*args, **kwargs)
         digest = tensors_digest(self._layer.state_dict(), self._about, self._layer)
-        given = tree_flatten((args, kwargs))[0]
         call = self._latest.get(digest)
         if call is None or not call.fits(given):
             call = self._latest[digest] = _Call(given, self._forward(*args, **kwargs))
@@ -109,7 +112,7 @@ class _Call:
 
 
 def share_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:
-    """Let models share what frozen encoders, and the frozen layers of other encoders, compute for a batch.
+    """Let models share what frozen encoders compute for a batch and, on a CPU, frozen layers of others.
 
     Returns:
         An encoder for each model, by name, or nothing if no two frozen encoders are equal.
@@ -117,7 +120,7 @@ def share_encoders(models: Mapping[str, StructuredModel]) -> dict[str, Embedding
     latest: dict[str, _Call] = {}
     for model in models.values():
         words = model.encoder.words
-        for layer in words.partly_frozen if isinstance(words, PretrainedWords) else ():
+        for layer in words.lower_layers if isinstance(words, PretrainedWords) else ():
             layer.forward = _SharedLayer(layer, words.describe(), latest)
     encoders: dict[str, EmbeddingSource] = {}
     by_model: dict[str, EmbeddingSource] = {}

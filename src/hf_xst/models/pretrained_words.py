@@ -122,7 +122,7 @@ class PretrainedWords(nn.Module):
         )
 
     @property
-    def partly_frozen(self) -> Sequence[nn.Module]:
+    def lower_layers(self) -> Sequence[nn.Module]:
         """The frozen layers of an encoder whose other layers are trained."""
         if self.frozen_layers <= 0 or self.is_frozen:
             return []
