@@ -52,8 +52,10 @@ PARTS = {
     ),
     "processes": (
         "Several processes",
-        "Whole commands with their start, by the clock, one run each, on two processes of one thread and on "
-        "one, with small parsers of the invented languages. The machine's own speed varies between runs.",
+        "Whole commands by the clock, on two processes of one thread and on one, with small parsers of the "
+        "invented languages: the least of two runs, by turns. The start, most of it imports, is the time of "
+        "the same command on eight sentences, or of two updates. Apart: two unrelated processes at the same "
+        "time, with half of the input each, which is what the machine allows.",
     ),
     "steps": (
         "Training and prediction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -97,35 +98,54 @@ def memory(full: bool) -> Iterator[Line]:
 
 
 def processes(full: bool) -> Iterator[Line]:
-    """Measure commands on two processes of one thread and on one, by the clock and with their start."""
-    count, batch, updates = (20_000, 80, 600) if full else (8, 2, 2)
+    """Measure commands on one and two processes of one thread, by turns, by the clock and with their start.
+
+    What the machine allows: two unrelated processes at the same time, with half of the input each.
+    """
+    count, batch, most, turns = (50_000, 80, 1200, 2) if full else (16, 2, 4, 1)
+    sizes = {"few": 8, "half": count // 2, "all": count}
+    updates = {"few": 2, "half": most // 2, "all": most}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        sources = small_parsers(folder, full)
-        text = invented_text(folder / "text.conllu", count)
-        long_text = invented_text(folder / "long.conllu", count, copies=5)
+        folder, outputs = Path(name), dict[str, Path]()
+        sources, numbers = small_parsers(folder, full), itertools.count()
+        texts = {part: invented_text(folder / f"{part}.conllu", size) for part, size in sizes.items()}
         initial, model = sources[0].split("=")
-        charts = folder / "build-charts-1"
-        build = ["build-charts", "--sources", *sources, "--text", text, "--init-from", initial]
-        predict = ["predict", "--model", model, "--input", long_text]
-        train = ["transfer", "--init-from", model, "--charts", charts, "--batch-size", batch]
-        commands = {
-            f"build-charts, 4 parsers, {count:,} sentences": build,
-            f"predict, {5 * count:,} sentences": predict,
-            f"transfer, {batch * updates:,} sentences": train,
-        }
-        for what, words in commands.items():
-            seconds = {}
-            for number in (1, 2):
-                launcher = ["torch.distributed.run", "--standalone", "--nproc_per_node", number, "-m"]
-                output = folder / f"{words[0]}-{number}{'.conllu' * (words is predict)}"
-                more = ["--max-steps", updates // number] if words is train else []
-                line = [sys.executable, "-m", *launcher, "hf_xst", *words, "--output", output, *more]
-                cache = {"HF_DATASETS_CACHE": f"{folder}/cache-{words[0]}-{number}", "OMP_NUM_THREADS": "1"}
-                start = time.perf_counter()
-                subprocess.run([*map(str, line)], check=True, env=os.environ | cache)  # noqa: S603
-                seconds[number] = time.perf_counter() - start
+
+        def start(command: str, part: str, number: int) -> subprocess.Popen[bytes]:
+            options = {
+                "build-charts": ["--sources", *sources, "--init-from", initial, "--text", texts[part]],
+                "predict": ["--model", model, "--input", *[texts[part]] * 5],
+                "transfer": [
+                    *("--init-from", model, "--charts", outputs.get("build-charts"), "--batch-size", batch),
+                    *("--max-steps", updates[part] // number),
+                ],
+            }[command]
+            output = folder / f"{command}-{next(numbers)}{'.conllu' * (command == 'predict')}"
+            outputs[command] = output
+            launcher = ["torch.distributed.run", "--standalone", "--nproc_per_node", number, "-m", "hf_xst"]
+            line = [sys.executable, "-m", *launcher, command, *options, "--output", output]
+            cache = {"HF_DATASETS_CACHE": f"{output}-cache", "OMP_NUM_THREADS": "1"}
+            return subprocess.Popen([*map(str, line)], env=os.environ | cache)  # noqa: S603
+
+        def seconds(command: str, part: str, number: int = 1, runs: int = 1) -> float:
+            begin = time.perf_counter()
+            if any([run.wait() for run in [start(command, part, number) for _ in range(runs)]]):
+                raise RuntimeError(f"{command} failed")
+            return time.perf_counter() - begin
+
+        sentences = {"build-charts": count, "predict": 5 * count, "transfer": batch * most}
+        for command, size in sentences.items():
+            begin, begin_two = (seconds(command, "few", number) for number in (1, 2))
+            runs = [
+                (
+                    seconds(command, "half", runs=2),
+                    *(seconds(command, "all", number) for number in (1, 2)),
+                )
+                for _ in range(turns)
+            ]
+            apart, one, two = map(min, zip(*runs, strict=True))
             yield {
-                "what": what, "way": "2 processes", "seconds": seconds[2], "other": "1 process",
-                "other_seconds": seconds[1], "note": "real time",
+                "what": f"{command}, {size:,} sentences", "way": "2 processes", "seconds": two,
+                "other": "1 process", "other_seconds": one,
+                "note": f"without the start {(one - begin) / (two - begin_two):.2f}; apart {one / apart:.2f}",
             }  # fmt: skip

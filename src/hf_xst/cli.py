@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import dataclasses
 import inspect
 import io
@@ -40,6 +41,7 @@ _NO_MEMORY = re.compile("MemoryError|out of memory|allocate memory")
 def run(name: str, command: Command, words: Sequence[str]) -> int:
     """Run a command with the words behind its name; return the exit status."""
     _quiet_libraries()
+    _keep_freed_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):  # words and trees of any language, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
@@ -94,6 +96,14 @@ def _quiet_libraries() -> None:
     console.quiet = os.environ.get("RANK", "0") != "0"
     logging.setLogRecordFactory(_Record)
     warnings.formatwarning = lambda *args, **options: printable(_format_warning(*args, **options), "\n")
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep up to 256 MB of freed memory for the next batch, as new pages are slow."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt:  # not in musl
+        mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
+        mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD, at its upper limit: larger blocks are returned at once
 
 
 class _Record(logging.LogRecord):
