@@ -351,7 +351,10 @@ def lowresource_page() -> dict[str, list[float]]:
     best = sum(best_source(study, T, code) for code in LOW) / len(LOW)
     return claims | {
         "is 0.5 better on average": [best - mean(study, T, "recommended", LOW)],
-        "(3.4 points below the preset)": [change(study, P, "tl", "recommended", "vote")],
+        "The vote is 0.5 below the preset, most of it on Tagalog (3.4 points)": [
+            gain(study, P, "recommended", targets=LOW),
+            change(study, P, "tl", "recommended", "vote"),
+        ],
         "have 51.1 LAS with gold tags, 17.1 more": [by_gold, by_gold - ours],
         "(64.2 with transferred tags, 48.6 with gold ones)": [
             score(study, P, "fo", method) for method in ("recommended", gold_tags)
