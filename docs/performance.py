@@ -53,8 +53,8 @@ PARTS = {
         "Several processes",
         "Whole commands by the clock, on two processes of one thread and on one, with small parsers of the "
         "invented languages: the least of two runs, by turns. The start, most of it imports, is the time of "
-        "the same command on eight sentences, or of two updates. Apart: two unrelated processes at the same "
-        "time, with half of the input each, which is what the machine allows.",
+        "the same command on few sentences (8, predict 40) or two updates in all. Apart: two unrelated "
+        "processes at the same time, with half of the input each, which is what the machine allows.",
     ),
     "steps": (
         "Training and prediction",

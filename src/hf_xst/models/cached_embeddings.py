@@ -83,9 +83,8 @@ class _SharedLayer:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the output for an input."""
         given = tree_flatten((args, kwargs))[0]
-        on_gpu = any(
-            isinstance(each, Tensor) and each.is_cuda for each in given
-        )  # comparing would wait for it
+        # On a GPU, comparing inputs would wait for it.
+        on_gpu = any(isinstance(each, Tensor) and each.is_cuda for each in given)
         if on_gpu or torch.is_grad_enabled() or torch.is_inference_mode_enabled():
             return self._forward(*args, **kwargs)
         digest = tensors_digest(self._layer.state_dict(), self._about, self._layer)
