@@ -131,6 +131,18 @@ def test_files_of_the_user_survive(world, capsys, name, words):
         assert contents(world) == before
 
 
+def test_predictions_replace_a_file_on_request_only(world, capsys):
+    words = ["predict", "--model", world / "model", "--input", world / "text.conllu"]
+    words += ["--output", world / "mine.conllu"]
+    (world / "mine.conllu").write_text(SENTENCES)
+    before = contents(world)
+    assert run(*words) == 1
+    assert "mine.conllu exists; choose another output, or pass --overwrite" in capsys.readouterr().err
+    assert contents(world) == before
+    assert run(*words, "--overwrite") == 0
+    assert (world / "mine.conllu").read_text().startswith("# sent_id")
+
+
 @pytest.mark.parametrize("name", ["page.html", "tree.svg"])
 def test_pictures_of_this_package_are_replaced(world, name):
     words = ["show", world / "text.conllu", "--index", 1, "--output", world / name]
@@ -149,7 +161,7 @@ def test_a_linked_output_is_written_through_and_keeps_its_mode(world):
     (world / "new.conllu").symlink_to(world / "far" / "new.conllu")
     for name in ("y.conllu", "new.conllu"):
         words = ["predict", "--model", world / "model", "--input", world / "text.conllu", "--output"]
-        assert run(*words, world / name) == 0
+        assert run(*words, world / name, "--overwrite") == 0
         assert (world / name).is_symlink()
     assert target.read_text().startswith("# sent_id")
     assert stat.S_IMODE(target.stat().st_mode) == 0o600

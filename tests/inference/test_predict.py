@@ -257,7 +257,7 @@ def test_long_sentences_are_marked_and_reported(model, odd, tmp_path, capsys):
     assert first.comments[-1] == "# not_annotated = 3 words, more than max_words=2"
     assert (first.heads, first.upos) == (["_"] * 3, ["_"] * 3)
     assert second.heads == ["0"]
-    assert run(*words, "--too-long", "error") == 1
+    assert run(*words, "--too-long", "error", "--overwrite") == 1
     assert "sentence odd-1 has 3 words, more than max_words=2" in capsys.readouterr().err
     assert run("predict", "--model", model, "--input", out, "--output", tmp_path / "again.conllu") == 0
     assert "not_annotated" not in (tmp_path / "again.conllu").read_text()

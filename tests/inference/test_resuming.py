@@ -17,9 +17,9 @@ BLOCKS = ["one\n", "zwei ü\n", "", "three\n" * 50]
 NAMES = ("out.conllu", "out.conllu.gz")
 
 
-def write(path, blocks, *, begin=0, stop=None, resume=False, identity=None):
+def write(path, blocks, *, begin=0, stop=None, resume=False, identity=None, overwrite=False):
     """Write blocks from `begin`; raise KeyboardInterrupt before block `stop`."""
-    with ResumableFile(path, identity or {"a": 1}, resume=resume) as file:
+    with ResumableFile(path, identity or {"a": 1}, resume=resume, overwrite=overwrite) as file:
         for place in range(begin, len(blocks)):
             if place == stop:
                 raise KeyboardInterrupt
@@ -50,7 +50,11 @@ def test_finished_file_leaves_no_partial_file(tmp_path, name):
     write(path, BLOCKS)
     assert content(path) == "".join(BLOCKS)
     assert list(path.parent.iterdir()) == [path]
-    write(path, BLOCKS[:1])
+    for resume in (False, True):
+        with pytest.raises(ValueError, match=f"{name} exists; choose another output, or pass --overwrite"):
+            write(path, BLOCKS[:1], resume=resume)
+    assert content(path) == "".join(BLOCKS)
+    write(path, BLOCKS[:1], overwrite=True)
     assert content(path) == BLOCKS[0]
 
 
@@ -87,7 +91,7 @@ def test_old_file_stays_until_the_new_one_is_complete(tmp_path):
     path = tmp_path / "out.conllu"
     path.write_text("old")
     with pytest.raises(KeyboardInterrupt):
-        write(path, BLOCKS, stop=2)
+        write(path, BLOCKS, stop=2, overwrite=True)
     assert path.read_text() == "old"
 
 

@@ -340,6 +340,7 @@ class PredictArguments(VectorArguments, AnnotationSettings):
     )
     tagger: str | None = option(_OWN_TAGGER)
     resume: bool = option("Continue the output of an interrupted run.", False)
+    overwrite: bool = option("Replace an existing output.", False)
 
 
 @dataclass(frozen=True, kw_only=True)

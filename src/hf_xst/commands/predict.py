@@ -101,7 +101,7 @@ def predict(arguments: PredictArguments) -> None:
 
     Raises:
         ValueError: if the model reads tags but the input has none and there is no tagger, a sentence is too
-            long and `too_long` is "error", or the output belongs to another interrupted run.
+            long and `too_long` is "error", or the output exists or belongs to another interrupted run.
     """
     to_stream, partial = is_stream(arguments.output), partial_path(arguments.output)
     if to_stream and arguments.resume:
@@ -117,7 +117,8 @@ def predict(arguments: PredictArguments) -> None:
         raise ValueError("several processes cannot share stdin: pass --input a file")
     file = None
     if not to_stream and process_index() == 0:
-        file = ResumableFile(arguments.output, _identity(arguments, annotator), resume=arguments.resume)
+        settings = {name: vars(arguments)[name] for name in ("resume", "overwrite")}
+        file = ResumableFile(arguments.output, _identity(arguments, annotator), **settings)
     counts = from_main(lambda: Counts() if file is None else Counts(**file.progress))
     done, begin = counts.words, time.perf_counter()
     if counts.sentences:

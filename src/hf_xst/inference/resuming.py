@@ -47,18 +47,26 @@ class ResumableFile:
         path: the finished file, gzipped if its name ends in `.gz`.
         identity: everything beside the input that the content depends on, by name, as JSON.
         resume: continue the file of an interrupted run.
+        overwrite: replace a file that exists.
 
     Raises:
-        ValueError: if the path is a folder, or an interrupted run left a file and `resume` is false, or the
-            file was written with another identity, or is damaged.
+        ValueError: if the path is a folder, or exists and `overwrite` is false, or an interrupted run left a
+            file and `resume` is false, or the file was written with another identity, or is damaged.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool = False
+        self,
+        path: str | os.PathLike[str],
+        identity: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
     ) -> None:
         self.path, self.partial = behind_link(path), partial_path(path)
         if self.path.is_dir():
             raise ValueError(f"{self.path} is a folder; expected the name of a file to write")
+        if self.path.exists() and not overwrite:
+            raise ValueError(f"{self.path} exists; choose another output, or pass --overwrite to replace it")
         self._state_path = state_path(self.partial)
         self._identity = json.loads(json.dumps(identity))
         self._complete, self._digest = 0, hashlib.sha256()
