@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, fields
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Literal
 
 import datasets
@@ -321,3 +322,17 @@ def test_closed_pipe_is_not_an_error():
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
     assert done.stdout == "a line\n"
     assert "Broken pipe" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the allocator of glibc")
+@pytest.mark.parametrize("name", ["", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"])
+def test_memory_settings_of_the_user_have_precedence(monkeypatch, name):
+    for each in [key for key in os.environ if key.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(each)
+    if name:
+        monkeypatch.setenv(name, "1")
+    calls = []
+    library = SimpleNamespace(mallopt=lambda *setting: calls.append(setting))
+    monkeypatch.setattr(cli.ctypes, "CDLL", lambda path: library)
+    cli._keep_freed_memory()
+    assert len(calls) == (0 if name else 2)

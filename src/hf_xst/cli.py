@@ -99,8 +99,13 @@ def _quiet_libraries() -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep up to 256 MB of freed memory for the next batch, as new pages are slow."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    """Let glibc keep up to 256 MB of freed memory for the next batch, as new pages are slow.
+
+    Settings of the user have precedence.
+    """
+    if sys.platform != "linux" or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:  # not in musl
         mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD
         mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD, at its upper limit: larger blocks are returned at once
