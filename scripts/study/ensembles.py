@@ -207,7 +207,8 @@ def combinations(
     def of_files(rule: Literal["majority", "pool"], stated: bool) -> Predict:
         def predict(pool: SourcePool, rows: Sequence[Row], found: Predictions) -> list[Columns]:
             with TemporaryDirectory() as folder:
-                return combine(as_files(pool, rows, found, Path(folder), stated=stated), rows, rule)
+                files = as_files(pool, rows, found, Path(folder), stated=stated)
+                return list(combine(files, rows, rule))
 
         return predict
 

@@ -60,7 +60,7 @@ def test_files_of_predictions_vote_as_their_sources_do(kind, tmp_path):
     pool = pool_of(kind, **({"labels": ["amod", "obj", "nsubj"]} if kind == "parser" else {}))
     found = [each.predictions for each in run_sources(pool, ROWS, [])]
     files = as_files(pool, ROWS, found, tmp_path, stated=False)
-    assert combine(files, ROWS, "majority") == combine(pool, ROWS, "majority")
+    assert list(combine(files, ROWS)) == list(combine(pool, ROWS))
     stated = as_files(pool, ROWS, found, tmp_path, stated=True)
     for index, file in enumerate(stated.sources):
         read = file.distribution(ROWS)
@@ -113,7 +113,7 @@ def test_truth_inference_outvotes_sources_that_err_alike():
         return sum(mark == predicted for mark, predicted in pairs) / len(pairs)
 
     found = [each.predictions for each in run_sources(pool, rows, [])]
-    assert accuracy(true_labels(pool, rows, found)) > accuracy(combine(pool, rows, "majority")) + 0.2
+    assert accuracy(true_labels(pool, rows, found)) > accuracy(list(combine(pool, rows))) + 0.2
 
 
 @pytest.mark.parametrize("encoder", ["vectors", "frozen"])

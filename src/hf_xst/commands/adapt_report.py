@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -130,7 +130,7 @@ class StageReporter:
         annotations = Annotator([self._model], AnnotationSettings(confidence=True)).annotate(sample)
         part = "arc" if task == "parser" else "tag"
         confidence = fmean(value for each in annotations for value in each.probabilities[part])
-        votes = combine(self._pool, sample)
+        votes = list(combine(self._pool, sample))
         agreeing = joint_accuracy([each.columns for each in annotations], votes, self._model.columns)
         return f"""
 ## {task.capitalize()}
@@ -155,7 +155,7 @@ On the first {len(sample)} of them, with weights {plain(origin)} and temperature
         Sources and model read the tags of the new tagger, if there is one.
         """
         rows, task = list(annotate(gold, self.stage.build.tagger, self._vectors)), self.stage.task
-        methods: dict[str, Callable[[], Sequence[Row]]] = {
+        methods: dict[str, Callable[[], Iterable[Row]]] = {
             f"{name} alone": partial(combine, SourcePool({name: source}), rows)
             for name, source in self._sources.items()
         }
@@ -165,12 +165,12 @@ On the first {len(sample)} of them, with weights {plain(origin)} and temperature
         methods |= {
             "majority vote of the sources": partial(combine, self._pool, rows),
             "pool of the sources, decoded": pooled,
-            f"new {task}": lambda: list(predict_rows(self._model, rows)),
+            f"new {task}": partial(predict_rows, self._model, rows),
         }
         scores: Scores = {}
         for method, predict in methods.items():
             try:
-                predictions = predict()
+                predictions = list(predict())
             except ValueError as error:  # e.g. a file of predictions lacks these sentences
                 say(f"{method} is not scored: {error}", "yellow")
                 continue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -66,7 +67,10 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     gold, note = _rows(options, model.columns)
     rows = annotate(gold, options.tagger, vectors)
     check_text(models, rows)
+    predictions: Iterable[Columns]
     predictions = combine(sources, rows, options.rule, weights, options.floor, options.batch_words)
+    if options.text is None:
+        predictions = list(predictions)
     folder.begin()
     output = folder.path / PREDICTIONS
     writer, tagged = ConlluWriter([model]), ["upos"] if options.tagger else []
@@ -79,9 +83,10 @@ def vote(options: VoteArguments) -> dict[str, Any]:
             output,
         )
     if options.text is not None:
+        deque(predictions, maxlen=0)  # other processes share the work
         say(f"predictions are in {output}")
         return {}
-    scores: dict[str, Any] = score(predictions, gold, model.columns, model.scheme)
+    scores: dict[str, Any] = score(list(predictions), gold, model.columns, model.scheme)
     folder.write_json("scores.json", {"data": note, **scores})
     summary(f"{options.rule} of {', '.join(models)}", scores)
     return scores
@@ -95,8 +100,8 @@ def combine(
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
     temperature: float = 1.0,
-) -> list[Columns]:
-    """Return the structure of the ensemble for each row as columns.
+) -> Iterator[Columns]:
+    """Yield the structure of the ensemble for each row as columns; memory does not grow with the rows.
 
     The rule is `"majority"` (votes on substructures), or `"pool"` or `"linear"` (best structure under the
     pooled marginals, with weights in the order of the sources); for the rest see `ChartSettings`.
@@ -116,7 +121,7 @@ def combine(
         lengths = torch.tensor([len(row["words"]) for row in batch])
         return sources.kind.decode(best, lengths, sources.names)
 
-    return list(in_batches(rows, run, batch_words))
+    return in_batches(rows, run, batch_words)
 
 
 def _rows(options: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
