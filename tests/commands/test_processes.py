@@ -73,7 +73,9 @@ def test_charts_are_equal_to_the_byte(outputs):
         assert records[0] == records[1]
 
 
-@pytest.mark.parametrize("name", ["vote/predictions.conllu", "predicted.conllu.gz"])
+@pytest.mark.parametrize(
+    "name", ["vote/predictions.conllu", "vote-text/predictions.conllu", "predicted.conllu.gz"]
+)
 def test_predictions_are_equal_to_the_byte(outputs, name):
     one, two = ((output / name).read_bytes() for output in outputs)
     assert one == two

@@ -46,6 +46,7 @@ def run_all(world: Path, output: Path) -> None:
     }
     for name, words in commands.items():
         _run(name, *words, "--output", str(output / name))
+    _run("vote", *parsers, *text, *small, *tagger, "--output", str(output / "vote-text"))
     predicted = str(output / "predicted.conllu.gz")
     _run("predict", "--model", f"{world}/parser1", "--input", f"{world}/text.conllu", "--output", predicted)
 
