@@ -58,9 +58,14 @@ def run_on_two_machines(*words: object) -> None:
     line = [*launcher, "--rdzv_backend", "c10d", "--rdzv_endpoint", endpoint, *map(str, words)]
     with tempfile.TemporaryFile("w+") as log:
         machines = [subprocess.Popen(line, env=ENVIRONMENT, stdout=log, stderr=log) for _ in range(2)]
-        failed = [machine.wait(300) for machine in machines]
-        log.seek(0)
-        assert failed == [0, 0], log.read()[-3000:]
+        try:
+            failed = [machine.wait(240) for machine in machines]
+        finally:
+            for machine in machines:
+                machine.kill()
+            log.seek(0)
+            sys.stdout.write(log.read()[-3000:])
+        assert failed == [0, 0]
 
 
 def test_charts_are_equal_to_the_byte(outputs):
