@@ -12,7 +12,7 @@ from tokenizers import normalizers, pre_tokenizers
 from helpers.small_models import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled, vectors
 from hf_xst import BiaffineParser, BiaffineParserConfig, SupervisedTrainer
 from hf_xst.charts.chart import ChartSettings
-from hf_xst.models import cached_embeddings
+from hf_xst.models import cached_embeddings, pretrained_words
 from hf_xst.models.cached_embeddings import (
     CachedEmbeddings,
     SharedEncoder,
@@ -130,6 +130,16 @@ def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatc
         runs.clear()
         models["one"](**models["one"].featurise(rows))
     assert len(runs) == depth
+
+
+def test_a_tokenizer_is_described_once_for_all_models_and_layers(bert):
+    models = {str(seed): parser_over(bert, seed, frozen_layers=1) for seed in range(3)}
+    pretrained_words._tokenizer_json.cache_clear()
+    for _ in range(2):
+        SourcePool(models)
+    run_rows(models["0"], list(ROWS))  # may set padding, which the tokenizer's JSON then has
+    model_digest(models["0"])
+    assert pretrained_words._tokenizer_json.cache_info().misses <= 2
 
 
 def test_different_or_trained_encoders_are_not_shared(bert):

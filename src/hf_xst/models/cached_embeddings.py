@@ -119,8 +119,10 @@ def share_encoders(models: Mapping[str, StructuredModel]) -> dict[str, Embedding
     latest: dict[str, _Call] = {}
     for model in models.values():
         words = model.encoder.words
-        for layer in words.lower_layers if isinstance(words, PretrainedWords) else ():
-            layer.forward = _SharedLayer(layer, words.describe(), latest)
+        layers = words.lower_layers if isinstance(words, PretrainedWords) else ()
+        about = words.describe() if layers else ""  # megabytes
+        for layer in layers:
+            layer.forward = _SharedLayer(layer, about, latest)
     encoders: dict[str, EmbeddingSource] = {}
     by_model: dict[str, EmbeddingSource] = {}
     for name, model in models.items():

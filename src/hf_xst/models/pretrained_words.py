@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -215,16 +216,13 @@ class PretrainedWords(nn.Module):
 
     def describe(self) -> str:
         """Return everything besides the weights that the embeddings depend on, as JSON."""
-        tokenizer = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        for name in ("padding", "truncation"):  # set by each call
-            tokenizer.pop(name, None)
-        tokenizer["special"] = [self._prefix, *map(str, self.tokenizer.special_tokens_map.items())]
+        special = (self._prefix, *map(str, self.tokenizer.special_tokens_map.items()))
+        tokenizer = _tokenizer_json(self.tokenizer.backend_tokenizer.to_str(), special)
         config = self.model.config.to_dict()
         for name in ("_name_or_path", "transformers_version"):
             config.pop(name, None)
-        return json.dumps(
-            [self.piece_pooling, self.max_pieces, tokenizer, config], sort_keys=True, default=str
-        )
+        settings = json.dumps([self.piece_pooling, self.max_pieces]).removesuffix("]")
+        return f"{settings}, {tokenizer}, {json.dumps(config, sort_keys=True, default=str)}]"
 
     def save_assets(self, folder: Path) -> None:
         """Write the tokenizer."""
@@ -240,6 +238,15 @@ class PretrainedWords(nn.Module):
             )
         self._tokenizer = load_tokenizer(str(Path(path).parent))
         self._prefix = word_prefix(self._tokenizer)
+
+
+@lru_cache(maxsize=2)
+def _tokenizer_json(tokenizer: str, special: tuple[str, ...]) -> str:
+    """Return a tokenizer's JSON, of megabytes, without what each call sets."""
+    content = json.loads(tokenizer)
+    for name in ("padding", "truncation"):
+        content.pop(name, None)
+    return json.dumps({**content, "special": special}, sort_keys=True, default=str)
 
 
 def sum_pieces(states: Tensor, slots: Tensor, size: int, pooling: str) -> Tensor:
