@@ -253,6 +253,14 @@ def test_a_union_and_uniform_weights_are_paper(world, tmp_path):
     assert (even.preset, even.settings.weights, even.initial_model) == ("recommended", None, "other")
 
 
+def test_charts_of_sources_in_bfloat16_say_so(world, tmp_path, capsys):
+    words = ["build-charts", *world.sources, *world.text, "--output", tmp_path / "charts"]
+    assert run(*words, "--bf16") == 0
+    assert load_charts(str(tmp_path / "charts"))[1].bf16
+    assert run(*words) == 1
+    assert "bf16; choose another --output" in " ".join(capsys.readouterr().err.split())
+
+
 def transferring(world, output: Path, *words: object) -> list[object]:
     found = [
         "transfer",

@@ -24,6 +24,8 @@ from hf_xst.inference.annotation import (
 )
 from hf_xst.inference.confidence import Annotation
 from hf_xst.models.pretrained_words import PretrainedWords
+from hf_xst.models.running import run_rows
+from hf_xst.sources.pool import SourcePool
 
 CONFIDENCE = AnnotationSettings(confidence=True, kbest=2)
 
@@ -52,6 +54,24 @@ def test_order_is_kept_and_batches_do_not_matter(kind, batch_words):
         (alone,) = Annotator([model], CONFIDENCE).annotate([row])
         close(results, alone)
         assert len(results.columns[model.columns[0]]) == len(row["words"])
+
+
+@pytest.mark.parametrize("kind", ["parser", "tagger"])
+def test_bfloat16_changes_scores_a_little(kind):
+    model, sentences = model_of(kind, 1), rows(12)
+    pool, outputs, log_probs = SourcePool({"one": model}), [], []
+    for bf16 in (False, True):
+        pool.bf16 = bf16
+        outputs += [run_rows(model, sentences, bf16=bf16).scores, pool.distributions(sentences)[0].scores]
+        annotations = Annotator([model], replace(CONFIDENCE, bf16=bf16)).annotate(sentences)
+        log_probs.append([value for each in annotations for value in each.log_probs.values()])
+    assert {scores.dtype for scores in outputs} == {torch.float32}
+    for exact, near in zip(outputs[:2], outputs[2:], strict=True):
+        shown = exact.isfinite()
+        torch.testing.assert_close(near[shown], exact[shown], rtol=0.02, atol=0.1)
+        assert not torch.equal(near, exact)
+    assert log_probs[1] == pytest.approx(log_probs[0], rel=0.1, abs=0.5)
+    assert log_probs[1] != log_probs[0]
 
 
 def test_later_model_reads_earlier_predictions():
@@ -135,7 +155,7 @@ def test_long_sentences_are_skipped_or_rejected():
 
 
 def test_gpu_out_of_memory_message(monkeypatch):
-    def full(*arguments):
+    def full(*arguments, **settings):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(annotation, "run_rows", full)

@@ -315,6 +315,8 @@ def test_invalid_resumes_are_rejected(model, tmp_path, monkeypatch, capsys):
     assert "continue it with --resume, or remove" in capsys.readouterr().err
     assert run(*words, "--resume", "--confidence", "--max-words", 9) == 1
     assert "other settings: confidence, max_words" in capsys.readouterr().err
+    assert run(*words, "--resume", "--bf16") == 1
+    assert "other settings: bf16" in capsys.readouterr().err
     assert run(*words, "--resume", "--model", model / "tagger") == 1
     assert "other settings: models" in capsys.readouterr().err
     text = source.read_text()

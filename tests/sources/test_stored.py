@@ -38,7 +38,7 @@ def fill(kind: str, folder: Path, **settings: Any) -> None:
     gc.collect()  # writes what waits
 
 
-def unable(self: Any, rows: Any) -> Any:
+def unable(self: Any, rows: Any, **settings: Any) -> Any:
     raise AssertionError("a source ran")
 
 

@@ -246,6 +246,7 @@ class ChartInfo:
         vectors: `name` and `sha256` of the word vectors, if the sources read words by vectors.
         annotated_by_model: a model, not the input, provided the tags.
         lost_mass: probability of each group and source that was lost where stored marginals were used.
+        bf16: the source models ran in bfloat16.
         label_settings: configuration fields that say what the labels are labels of.
         sentences: summary of the sentences read and left out.
         text: name and licence of each treebank or text, as far as known.
@@ -266,6 +267,7 @@ class ChartInfo:
     vectors: dict[str, str] | None = None
     annotated_by_model: bool = False
     lost_mass: float = 0.0
+    bf16: bool = False
     label_settings: dict[str, Any] = field(default_factory=dict)
     sentences: str = ""
     text: list[dict[str, Any]] = field(default_factory=list)

@@ -87,6 +87,7 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         vectors=None if vectors is None else {"name": vectors.name, "sha256": vectors.sha256},
         annotated_by_model=options.tagger is not None,
         lost_mass=0.0 if options.marginals_cache is None else options.lost_mass,
+        bf16=options.bf16,
     )
     maker = ChartMaker(source_pool(options, models, names), info.settings)
     counts = build_shards(rows, maker, folder.path, _identity(info, models), batch_words=options.batch_words)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from hf_xst.charts.chart import FLOOR, Rule
 from hf_xst.files import sole_owner
-from hf_xst.inference.annotation import AnnotationSettings
+from hf_xst.inference.annotation import BF16, AnnotationSettings
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.processes import shared_work, wait_for_all
 from hf_xst.records import option, required
@@ -142,6 +142,7 @@ class SourceArguments(SourceSettings):
         "Added to each marginal probability before the logarithm is taken, in logarithmic pools.", FLOOR
     )
     batch_words: int = option(_BATCH_WORDS, BATCH_WORDS)
+    bf16: bool = option(BF16, False)
 
 
 @dataclass(frozen=True, kw_only=True)

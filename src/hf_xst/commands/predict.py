@@ -34,7 +34,7 @@ from hf_xst.sources.word_checks import warn_of_unknown_words
 STREAM = "-"
 _NAMED = 3
 # Arguments that change the output.
-_IDENTITY = ("format", "decoding", "confidence", "kbest", "max_words", "too_long")
+_IDENTITY = ("format", "decoding", "confidence", "kbest", "max_words", "too_long", "bf16")
 
 
 @dataclass

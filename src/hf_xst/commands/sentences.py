@@ -230,12 +230,13 @@ def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
 def source_pool(
     options: SourceArguments, sources: Mapping[str, AnySource], names: Sequence[str] | None = None
 ) -> SourcePool:
-    """Pool sources, with the store of their marginals that a command names.
+    """Pool sources, in the precision and with the store of their marginals that a command names.
 
     Raises:
         ValueError: see `SourcePool` and `MarginalsStore`; or the store cannot identify a source.
     """
     pool = SourcePool(sources, names)
+    pool.bf16 = options.bf16
     if options.marginals_cache is None:
         return pool
     digests: list[str | None] = []
@@ -249,7 +250,8 @@ def source_pool(
             digests.append(source_digest(source))
         if digests[-1] is None:
             raise ValueError(f"the source {name} has no digest to be stored by: leave out --marginals-cache")
-    identity, folder = [digests, pool.names, pool.kind.label_settings], Path(options.marginals_cache)
+    identity = [digests, pool.names, pool.kind.label_settings, *["bf16"] * options.bf16]
+    folder = Path(options.marginals_cache)
     structure = pool.kind.structure
     pool.store = MarginalsStore(folder, identity, structure, sorted(columns), options.lost_mass)
     return pool

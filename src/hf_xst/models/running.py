@@ -116,12 +116,17 @@ def in_batches(
 
 @torch.no_grad()
 def run_rows(
-    model: StructuredModel, rows: Sequence[Row], embeddings: EmbeddingSource | None = None
+    model: StructuredModel,
+    rows: Sequence[Row],
+    embeddings: EmbeddingSource | None = None,
+    *,
+    bf16: bool = False,
 ) -> StructuredOutput:
-    """Run a model in evaluation mode on one batch of rows, without gold."""
+    """Run a model in evaluation mode on one batch of rows, without gold; in bfloat16 where that is safe."""
     model.train(False)
-    batch = Collator(model, embeddings, gold=False)(rows)
-    output: StructuredOutput = model(**{key: value.to(model.device) for key, value in batch.items()})
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+        batch = Collator(model, embeddings, gold=False)(rows)
+        output: StructuredOutput = model(**{key: value.to(model.device) for key, value in batch.items()})
     return output
 
 

@@ -34,14 +34,15 @@ class PooledSource:
     dropped_mass: float | Tensor = field(default=0.0, init=False)
     dropped_in_batch: Tensor | None = field(default=None, init=False)
 
-    def distribution(self, rows: Sequence[Row]) -> Structure:
+    def distribution(self, rows: Sequence[Row], *, bf16: bool = False) -> Structure:
         """Return the distribution over structures that use the labels of the pool only.
 
         The expected number of candidates with dropped labels is added to `dropped_mass`, and kept for each
         sentence in `dropped_in_batch`.
         """
         if isinstance(self.source, StructuredModel):
-            own: Structure = self.source.distribution(run_rows(self.source, rows, self.embeddings))
+            output = run_rows(self.source, rows, self.embeddings, bf16=bf16)
+            own: Structure = self.source.distribution(output)
         else:
             own = self.source.distributions(rows)
         if self.relabelling.is_identity:
@@ -69,7 +70,8 @@ class SourcePool:
         states: cached embeddings by model name; by default models with the same frozen encoder run it once
             per batch.
 
-    `read` takes distributions from `store`, if one is set, and adds those that it lacks.
+    `read` takes distributions from `store`, if one is set, and adds those that it lacks. With `bf16`, models
+    run in bfloat16.
 
     Raises:
         ValueError: the sources are not all of one kind, or do not predict the same columns.
@@ -88,6 +90,7 @@ class SourcePool:
         embeddings = share_encoders(models) if states is None else states
         self.names = joint_names(list(kinds.values())) if names is None else list(names)
         self.store: MarginalsStore | None = None
+        self.bf16 = False
         self.sources = [
             PooledSource(
                 name,
@@ -111,7 +114,7 @@ class SourcePool:
 
     def distributions(self, rows: Sequence[Row]) -> list[Structure]:
         """Return each source's distribution over the structures of a batch of rows, on one device."""
-        return [source.distribution(rows) for source in self.sources]
+        return [source.distribution(rows, bf16=self.bf16) for source in self.sources]
 
     def read(self, rows: Sequence[Row]) -> SourceDistributions:
         """Return the sources' distributions over a batch, from the store if it has all sentences."""
