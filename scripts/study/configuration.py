@@ -186,6 +186,7 @@ class Study:
         analyse: measure charts and pools of each target.
         rules: combinations of the sources without training.
         sigma: probability mass kept in charts.
+        bf16: sources run in bfloat16 for charts and combinations.
         seeds: of target models; sources take the first one.
         about: text for the report.
         output: folder of tables; defaults to runs/study/NAME.
@@ -209,6 +210,7 @@ class Study:
     analyse: bool = False
     rules: Sequence[str] = ("vote", "pool", "pool-agreement")
     sigma: float = 0.95
+    bf16: bool = False
     seeds: Sequence[int] = (42,)
     about: str = ""
     output: str = ""

@@ -88,7 +88,9 @@ def rank(
     )
     text = annotate(leave_out(text, arguments.exclude), arguments.tagger, vectors)
     text = first_rows(text, SELECTION_SENTENCES)
-    measures = measure_sources(SourcePool(models), text)
+    pool = SourcePool(models)
+    pool.bf16 = bool(arguments.bf16)
+    measures = measure_sources(pool, text)
     order = rank_sources(measures)[: arguments.select]
     selected = {name: model for name, model in models.items() if name in order}
     rows = [
@@ -114,7 +116,8 @@ def score_split(
     columns = next(iter(singles.values())).columns
     gold, _ = gold_rows(*treebank, [], columns)
     rows = annotate(gold, arguments.tagger, vectors)
-    embeddings = cache_embeddings(singles, rows, arguments.embedding_cache)
+    with torch.autocast("cpu", torch.bfloat16, enabled=bool(arguments.bf16)):
+        embeddings = cache_embeddings(singles, rows, arguments.embedding_cache)
     pool = SourcePool(pooled, states={name: embeddings.get(f"direct:{name}") for name in pooled})
     combined, others = rules
     is_model = all(isinstance(model, StructuredModel) for model in pooled.values())
@@ -294,6 +297,7 @@ def parse_arguments() -> argparse.Namespace:
         parser.add_argument(f"--{name}")
     parser.add_argument("--select", type=int)
     parser.add_argument("--task", choices=["parser", "tagger"])
+    parser.add_argument("--bf16", choices=["true"])
     parser.add_argument("--output", required=True)
     return parser.parse_args()
 

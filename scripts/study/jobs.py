@@ -258,6 +258,7 @@ class Jobs:
             "dev": [self.treebank(dev=settings.dev), settings.dev_split] if settings.dev else None,
             "test": [self.treebank(test=settings.test), settings.test_split],
             "embedding_cache": self.embedding_cache(target),
+            "bf16": study.bf16 or None,
             "output": self.target(encoder, task, target, "ensembles.json"),
         }
         needs = [*pool.needs, *beside.needs, *filter(None, (weights, other_weights))]
@@ -312,6 +313,7 @@ class Jobs:
             "preset": "paper",
             "rule": settings.rule,
             "weights": weights,
+            "bf16": self.study.bf16 or None,
             "select": select,  # of selected sources the best one is the initial model
             "init_from": None if select else self.initial(charts, names),
             "treebank": self.treebank(text=entry.text),
