@@ -88,9 +88,7 @@ def rank(
     )
     text = annotate(leave_out(text, arguments.exclude), arguments.tagger, vectors)
     text = first_rows(text, SELECTION_SENTENCES)
-    pool = SourcePool(models)
-    pool.bf16 = bool(arguments.bf16)
-    measures = measure_sources(pool, text)
+    measures = measure_sources(SourcePool(models, bf16=bool(arguments.bf16)), text)
     order = rank_sources(measures)[: arguments.select]
     selected = {name: model for name, model in models.items() if name in order}
     rows = [

@@ -59,9 +59,9 @@ def test_order_is_kept_and_batches_do_not_matter(kind, batch_words):
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_bfloat16_changes_scores_a_little(kind):
     model, sentences = model_of(kind, 1), rows(12)
-    pool, outputs, log_probs = SourcePool({"one": model}), [], []
+    outputs, log_probs = [], []
     for bf16 in (False, True):
-        pool.bf16 = bf16
+        pool = SourcePool({"one": model}, bf16=bf16)
         outputs += [run_rows(model, sentences, bf16=bf16).scores, pool.distributions(sentences)[0].scores]
         annotations = Annotator([model], replace(CONFIDENCE, bf16=bf16)).annotate(sentences)
         log_probs.append([value for each in annotations for value in each.log_probs.values()])

@@ -132,6 +132,19 @@ def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatc
     assert len(runs) == depth
 
 
+def test_outputs_in_half_precision_are_not_taken_for_others(bert):
+    models = {str(seed): parser_over(bert, seed, frozen_layers=1) for seed in range(2)}
+    pools = {bf16: SourcePool(models, bf16=bf16) for bf16 in (True, False)}
+
+    def scores(bf16: bool) -> list[torch.Tensor]:
+        return [each.scores for each in pools[bf16].distributions(list(ROWS))]
+
+    exact, near = scores(False), scores(True)
+    assert not any(map(torch.equal, exact, near))
+    assert all(map(torch.equal, exact, scores(False)))
+    assert all(map(torch.equal, near, scores(True)))
+
+
 def test_a_tokenizer_is_described_once_for_all_models_and_layers(bert):
     models = {str(seed): parser_over(bert, seed, frozen_layers=1) for seed in range(3)}
     pretrained_words._tokenizer_json.cache_clear()

@@ -235,8 +235,7 @@ def source_pool(
     Raises:
         ValueError: see `SourcePool` and `MarginalsStore`; or the store cannot identify a source.
     """
-    pool = SourcePool(sources, names)
-    pool.bf16 = options.bf16
+    pool = SourcePool(sources, names, bf16=options.bf16)
     if options.marginals_cache is None:
         return pool
     digests: list[str | None] = []

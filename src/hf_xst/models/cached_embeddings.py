@@ -72,10 +72,10 @@ class _SharedLayer:
     Args:
         layer: the layer.
         about: what its output depends on besides its weights and input.
-        latest: calls by digest of the layer, shared by all layers.
+        latest: calls by digest of the layer and whether in half precision, shared by all layers.
     """
 
-    def __init__(self, layer: nn.Module, about: str, latest: dict[str, _Call]) -> None:
+    def __init__(self, layer: nn.Module, about: str, latest: _Calls) -> None:
         usual = layer.forward
         self._forward: Callable[..., Any] = usual._forward if isinstance(usual, _SharedLayer) else usual
         self._layer, self._about, self._latest = layer, about, latest
@@ -88,9 +88,10 @@ class _SharedLayer:
         if on_gpu or torch.is_grad_enabled() or torch.is_inference_mode_enabled():
             return self._forward(*args, **kwargs)
         digest = tensors_digest(self._layer.state_dict(), self._about, self._layer)
-        call = self._latest.get(digest)
+        key = digest, torch.is_autocast_enabled("cpu")
+        call = self._latest.get(key)
         if call is None or not call.fits(given):
-            call = self._latest[digest] = _Call(given, self._forward(*args, **kwargs))
+            call = self._latest[key] = _Call(given, self._forward(*args, **kwargs))
         return call.output
 
 
@@ -110,13 +111,16 @@ class _Call:
         )
 
 
+_Calls = dict[tuple[str, bool], _Call]
+
+
 def share_encoders(models: Mapping[str, StructuredModel]) -> dict[str, EmbeddingSource]:
     """Let models share what frozen encoders compute for a batch and, on a CPU, frozen layers of others.
 
     Returns:
         An encoder for each model, by name, or nothing if no two frozen encoders are equal.
     """
-    latest: dict[str, _Call] = {}
+    latest: _Calls = {}
     for model in models.values():
         words = model.encoder.words
         layers = words.lower_layers if isinstance(words, PretrainedWords) else ()

@@ -69,9 +69,9 @@ class SourcePool:
         names: labels of the pool; by default the union of the sources' labels.
         states: cached embeddings by model name; by default models with the same frozen encoder run it once
             per batch.
+        bf16: run models in bfloat16.
 
-    `read` takes distributions from `store`, if one is set, and adds those that it lacks. With `bf16`, models
-    run in bfloat16.
+    `read` takes distributions from `store`, if one is set, and adds those that it lacks.
 
     Raises:
         ValueError: the sources are not all of one kind, or do not predict the same columns.
@@ -82,6 +82,8 @@ class SourcePool:
         sources: Mapping[str, AnySource],
         names: Sequence[str] | None = None,
         states: Mapping[str, EmbeddingSource | None] | None = None,
+        *,
+        bf16: bool = False,
     ) -> None:
         kinds = {name: kind_of(source) for name, source in sources.items()}
         _check_kinds(kinds)
@@ -90,7 +92,7 @@ class SourcePool:
         embeddings = share_encoders(models) if states is None else states
         self.names = joint_names(list(kinds.values())) if names is None else list(names)
         self.store: MarginalsStore | None = None
-        self.bf16 = False
+        self.bf16 = bf16
         self.sources = [
             PooledSource(
                 name,
