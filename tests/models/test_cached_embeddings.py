@@ -133,16 +133,13 @@ def test_sources_with_equal_frozen_layers_run_them_once_a_batch(bert, monkeypatc
 
 
 def test_outputs_in_half_precision_are_not_taken_for_others(bert):
-    models = {str(seed): parser_over(bert, seed, frozen_layers=1) for seed in range(2)}
+    rows, models = list(ROWS), {str(seed): parser_over(bert, seed, frozen_layers=1) for seed in range(2)}
+    alone = [model.distribution(run_rows(model, rows)).scores for model in models.values()]
     pools = {bf16: SourcePool(models, bf16=bf16) for bf16 in (True, False)}
-
-    def scores(bf16: bool) -> list[torch.Tensor]:
-        return [each.scores for each in pools[bf16].distributions(list(ROWS))]
-
-    exact, near = scores(False), scores(True)
-    assert not any(map(torch.equal, exact, near))
-    assert all(map(torch.equal, exact, scores(False)))
-    assert all(map(torch.equal, near, scores(True)))
+    near = [each.scores for each in pools[True].distributions(rows)]
+    exact = [each.scores for each in pools[False].distributions(rows)]
+    assert not any(map(torch.equal, alone, near))
+    assert all(map(torch.equal, alone, exact))
 
 
 def test_a_tokenizer_is_described_once_for_all_models_and_layers(bert):
