@@ -325,7 +325,7 @@ def prediction(sizes: Sizes) -> Iterator[Line]:
 
         def from_file_to_file(annotator: Annotator, output: Path) -> None:
             write = WRITERS[output.name.split(".")[1]](annotator)
-            with ResumableFile(output, {}) as file:
+            with ResumableFile(output, {}, overwrite=True) as file:
                 for block in map(annotator.annotate_block, read_blocks(iterate_unlabelled(source))):
                     file.add(write(block, None), {"sentences": len(block)})
 

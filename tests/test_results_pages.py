@@ -292,6 +292,19 @@ def tuned_page() -> dict[str, list[float]]:
     }
 
 
+def many_page() -> dict[str, list[float]]:
+    study, methods = "many", "vote pool pool-agreement average average-agreement recommended"
+    both = [grid(name, P).loc[ALL, "recommended"] for name in ("tuned", study)]
+    groups = [[code for code in group if code in ALL] for group in report.GROUPS.values()]
+    claims = {
+        f"| {report.LANGUAGES[code]} |": [*(each[code] for each in both), both[1][code] - both[0][code]]
+        for code in ALL
+    }
+    for title, codes in ("mean of 16", ALL), ("6 distant", groups[0]), ("10 nearby", groups[1]):
+        claims[f"| {title} |"] = [*(each[codes].mean() for each in both), (both[1] - both[0])[codes].mean()]
+    return claims
+
+
 def gains_of_taggers() -> Any:
     """Give by target what training the encoder adds to the preset in tagging."""
     return grid("tuned_taggers", T).loc[ALL, "recommended"] - grid("mean", T).loc[ALL, "recommended"]
@@ -517,6 +530,7 @@ CLAIMS = {
     "ablations/README.md": ablations_page,
     "cpu/README.md": cpu_page,
     "lowresource/README.md": lowresource_page,
+    "many/README.md": many_page,
     "mean/README.md": mean_page,
     "preset/README.md": preset_page,
     "search/README.md": search_page,

@@ -622,7 +622,7 @@ def test_predict_leaves_no_half_file(world, tmp_path, capsys):
     output = tmp_path / "out.conllu"
     output.write_text("old")
     model = ["--model", world.folder / "one", "--vectors", world.folder / "one.vec"]
-    assert run("predict", *model, "--input", broken, "--output", output) == 1
+    assert run("predict", *model, "--input", broken, "--output", output, "--overwrite") == 1
     assert f"{broken}:3" in capsys.readouterr().err
     assert output.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.conllu", "out.conllu"]
@@ -661,7 +661,7 @@ def test_a_parser_uses_the_tagger_in_its_folder(world, tmp_path, capsys):
     (sentence,) = read_conllu(tmp_path / "o.conllu")
     assert set(sentence.column("upos")) <= set(UPOS)
     beside = sentence.heads
-    assert run(*words, "--tagger", world.folder / "tags") == 0
+    assert run(*words, "--tagger", world.folder / "tags", "--overwrite") == 0
     assert next(iter(read_conllu(tmp_path / "o.conllu"))).heads == beside
 
 
@@ -680,7 +680,8 @@ def test_evaluate_and_predict_read_the_same_tags(world, tmp_path, capsys):
         assert run("evaluate", "--model", folder, *bank, tmp_path / "e", *option) == 0
         assert f"{tags}:" in " ".join(capsys.readouterr().err.split())
         predicted = tmp_path / "predicted.conllu"
-        assert run("predict", "--model", folder, "--input", gold, "--output", predicted, *option) == 0
+        words = ["--input", gold, "--output", predicted, "--overwrite", *option]
+        assert run("predict", "--model", folder, *words) == 0
         assert run("evaluate", "--predictions", predicted, *bank, tmp_path / "f") == 0
         scores = [json.loads((tmp_path / each / "run" / "scores.json").read_text()) for each in "ef"]
         assert [scores[0]["las"], scores[0]["tags"]] == [scores[1]["las"], tags]
