@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 SECONDS = float(os.environ.get("HF_XST_SECONDS", "10"))
 SENTENCES, MEGABYTE = 500, 1 << 20
 COMMANDS = {
-    "predict": "predict --model {0}/1 --input {0}/text.conllu --output {0}/out",
+    "predict": "predict --model {0}/1 --input {0}/text.conllu --output {0}/out --overwrite",
     "build-charts": "build-charts --sources {0}/1 {0}/2 --text {0}/text.conllu --output {0}/out",
 }
 

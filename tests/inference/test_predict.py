@@ -401,7 +401,8 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path, monkeypatch):
         source = many(tmp_path / f"{count}.conllu", count)
         gc.collect()
         tracemalloc.start()
-        assert run("predict", "--model", model, "--input", source, "--output", tmp_path / "o.conllu") == 0
+        words = ["--input", source, "--output", tmp_path / "o.conllu", "--overwrite"]
+        assert run("predict", "--model", model, *words) == 0
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # Free lists of the interpreter grow by 200 bytes per sentence; kept sentences would take 2800.
