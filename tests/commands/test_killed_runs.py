@@ -35,7 +35,8 @@ COMMANDS = {
     "build-charts": f"build-charts --sources {SOURCES} {TEXT} --batch-words 6",
     "train-source": f"train-source --task tagger --init-from {{0}}/tagger1 {BANKS} --batch-size 9 --epochs 4",
     "transfer": "transfer --charts {0}/charts --batch-size 9 --max-steps 12 --eval-every 3",
-    "predict": "predict --model {0}/parser1 --input {0}/text.conllu --tagger none --batch-words 6 --overwrite",
+    "predict": "predict --model {0}/parser1 --input {0}/text.conllu --tagger none --batch-words 6 "
+    "--overwrite",
     "adapt": f"adapt --taggers a={{0}}/tagger1 b={{0}}/tagger2 --parsers {SOURCES} {TEXT} --max-steps 6",
 }
 DURATIONS = re.compile(rb' *"eval_(runtime|samples_per_second|steps_per_second)": [0-9.e-]+,?\n')
