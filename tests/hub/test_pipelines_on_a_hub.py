@@ -65,4 +65,4 @@ def test_predict_by_id(client, repository, expected, tmp_path: Path):
     assert client.command(*words, "--model", f"{repository}@v1")["status"] == 0
     (sentence,) = read_conllu(out)
     assert [sentence.upos, sentence.deprels] == [expected["upos"], expected["deprel"]]
-    assert "tag it first" in client.fails(*words, "--model", repository)
+    assert "tag it first" in client.fails(*words, "--overwrite", "--model", repository)
