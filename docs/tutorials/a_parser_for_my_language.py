@@ -77,7 +77,8 @@ def main(sentences: int) -> None:
     #    ArcProb in MISC are exact probabilities: correct improbable words first.
     text = running_text(f"{TARGET}-test.conllu").split("\n\n")[:4]
     Path("new.raw").write_text("\n\n".join(text), encoding="utf-8")
-    run(f"predict --model mine {vectors} --input new.raw --format raw --confidence true --output new.conllu")
+    predict = f"predict --model mine {vectors} --input new.raw --format raw --confidence true"
+    run(f"{predict} --output new.conllu --overwrite true")
 
     # 5. Draw trees: in the terminal, and as SVG with arcs coloured by their probability.
     run("show new.conllu --index 2")

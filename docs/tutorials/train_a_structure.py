@@ -110,7 +110,8 @@ def main(sentences: int) -> None:
     gold = f"--treebank test={TARGET}-test.conllu {vectors}"
     for name in (SOURCES[0], "mine"):
         run(f"evaluate --model models/{name} {gold} --output scores/{name}")
-    run(f"predict --model models/mine --input {TARGET}-test.conllu --confidence true --output tagged.conllu")
+    predict = f"predict --model models/mine --input {TARGET}-test.conllu --confidence true"
+    run(f"{predict} --output tagged.conllu --overwrite true")
 
 
 if __name__ == "__main__":
