@@ -186,7 +186,7 @@ class Study:
         analyse: measure charts and pools of each target.
         rules: combinations of the sources without training.
         sigma: probability mass kept in charts.
-        bf16: sources run in bfloat16 for charts and combinations.
+        bf16: sources run in bfloat16 for charts, and their encoders for combinations.
         seeds: of target models; sources take the first one.
         about: text for the report.
         output: folder of tables; defaults to runs/study/NAME.
