@@ -15,6 +15,8 @@ from torch.testing import assert_close
 from helpers.small_models import KINDS, gold, model_of, unlabelled
 from hf_xst.charts import ChartSettings
 from hf_xst.charts.chart import SourceDistributions
+from hf_xst.commands.options import VoteArguments
+from hf_xst.commands.sentences import source_pool
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.sources import stored
 from hf_xst.sources.building import ChartMaker
@@ -150,6 +152,15 @@ def test_stored_marginals_have_no_other_temperature(tmp_path):
         make(ROWS)
     with pytest.raises(ValueError, match=r"lost_mass is 1\.5; expected a probability between 0 and 1"):
         pool_of("tagger", tmp_path, 1.5)
+
+
+def test_half_precision_has_a_store_of_its_own(tmp_path):
+    models = {"one": model_of("tagger", 1)}
+    folders = set()
+    for bf16 in (False, True, False):
+        options = VoteArguments(output="o", sources=["one"], marginals_cache=str(tmp_path), bf16=bf16)
+        folders.add(source_pool(options, models).store.folder)
+    assert len(folders) == 2
 
 
 @pytest.mark.slow
