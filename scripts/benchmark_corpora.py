@@ -135,7 +135,7 @@ def processes(full: bool) -> Iterator[Line]:
 
         sentences = {"build-charts": count, "predict": 5 * count, "transfer": batch * most}
         for command, size in sentences.items():
-            begin, begin_two = (seconds(command, "few", number) for number in (1, 2))
+            begin, begin_two = (seconds(command, "few", number) if full else 0.0 for number in (1, 2))
             runs = [
                 (
                     seconds(command, "half", runs=2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from hf_xst.commands.demo import AVERAGE, METHODS, RECOMMENDED, VOTE, DemoArguments, comparison, demo, lesson
@@ -42,7 +44,8 @@ def test_tiny_run_compares_all_methods_and_is_not_repeated(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_recommended_preset_is_best(tmp_path):
-    scores = demo(DemoArguments(output=str(tmp_path)))
+    finished = os.environ.get("HF_XST_DEMO")  # a demo with the default settings that was run before
+    scores = demo(DemoArguments(output=finished or str(tmp_path)))
     for row in scores.values():
         assert 40 <= row[AVERAGE] <= 90
         assert row[VOTE] > row[AVERAGE]

@@ -1,9 +1,10 @@
-"""Run a study on invented languages: whole, and killed and resumed, with the same scores."""
+"""Kill a study on invented languages, and resume it: its scores are those of one that was not killed."""
 
 from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,13 +44,11 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
         pytest.skip("snakemake is not installed (extra `study`)")
     write_languages(tmp_path / "data", 60, seed=1, test=30)
     study = read_config(STUDY / "invented.yaml")
-    del study["upos"], study["tasks"]["parser"], study["sources"]["Mirtash"]
+    del study["upos"], study["tasks"]["parser"], study["sources"]["Mirtash"], study["targets"]["Ulwedd"]
     study["methods"] = {"paper-pool-published": study["methods"]["paper-pool-published"]}
     study |= {"paper_methods": False, "seeds": [1]}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     run = {"cwd": tmp_path, "env": {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}}
-    subprocess.run(command("whole"), check=True, **run)
-
     resumed = tmp_path / "resumed"
     process = subprocess.Popen(command("resumed"), start_new_session=True, **run)
     while process.poll() is None and not list(resumed.glob("*/*/targets/*/models/*/*/run/config.yaml")):
@@ -60,7 +59,10 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
     finished = {path: path.stat().st_mtime_ns for path in resumed.glob("*/*/sources/*/run/results.json")}
     assert len(finished) == 2
     assert not (resumed / "scores.csv").exists()
-    subprocess.run(command("resumed", "--unlock"), check=True, **run)
+    for path in finished:  # the other study starts from the same sources
+        shutil.copytree(path.parents[1], tmp_path / "whole" / path.parents[1].relative_to(resumed))
+    subprocess.run(command("whole", "--unlock"), check=True, **run)
+    subprocess.run(command("whole"), check=True, **run)
     subprocess.run(command("resumed"), check=True, **run)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
@@ -70,7 +72,7 @@ def test_a_killed_study_resumes_and_ends_with_the_same_scores(tmp_path):
     methods = {key[4] for key in whole}
     trained = {"paper-pool-published", "charts:published", "source"}
     assert methods >= {*study["rules"], *trained, "pool-learned", "direct:Belori"}
-    assert {key[3] for key in whole} == {"target", "Ulwedd", "Belori", "Kasuni"}
+    assert {key[3] for key in whole} == {"target", "Belori", "Kasuni"}
     nothing = subprocess.run(
         command("resumed", "--dry-run"), capture_output=True, text=True, check=True, **run
     )
