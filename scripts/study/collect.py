@@ -19,8 +19,7 @@ Content = Any
 FOLDER = re.compile(
     r"(?P<encoder>[^/]+)/(?P<task>[^/]+)/(?:sources/(?P<source>[^/]+)|targets/(?P<target>[^/]+)"
     r"(?:/charts/(?P<charts>[^/]+)|/models/(?P<method>[^/]+)/(?P<seed>[^/]+))?)"
-    r"/(?P<file>run/results\.json|run/scores\.json|[^/]+\.json|weights/run/results\.json"
-    r"|weights/other_weights\.json|analysis/analysis\.json)$"
+    r"/(?P<file>.+\.json)$"
 )
 DEV_SCORES = ("las", "uas", "accuracy")
 SCORES = (*DEV_SCORES, "las_punct", "uas_punct")
@@ -45,7 +44,8 @@ def collect(paths: Sequence[Path], study: str, seed: int, stand_ins: Sequence[st
         key = match.groupdict()
         rows = list(_rows(path, key))
         if key["file"] == "ensembles.json":
-            found = intervals(*read_counts(path))
+            models = [each for each in paths if each.name == "scores.json" and path.parent in each.parents]
+            found = intervals(*read_counts(path, models))
             rows += [(method, "test", metric, round(value, 4)) for method, metric, value in found]
         if key["file"] == "ensembles.json" and key["target"] in stand_ins:
             rows.append(("data", "test", "stand_in", 1))
@@ -60,32 +60,25 @@ def collect(paths: Sequence[Path], study: str, seed: int, stand_ins: Sequence[st
 
 def _rows(path: Path, key: Mapping[str, str]) -> Iterator[Row]:
     """Yield the rows of one result file."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    folder, file = path.parent.parent, key["file"]
+    content, file = json.loads(path.read_text(encoding="utf-8")), key["file"]
+    folder = Path(path.as_posix().removesuffix(file))
+    is_training = file == "run/results.json"
     if key["source"]:
-        yield from _source(content) if file == "run/results.json" else _test("source", content)
-        yield from _seconds(folder / "train.tsv", "source", file == "run/results.json")
-    elif key["method"]:
-        yield from (
-            _model(content, path, key["method"])
-            if file == "run/results.json"
-            else _test(key["method"], content)
-        )
-        yield from _seconds(folder / "transfer.tsv", key["method"], file == "run/results.json")
+        yield from _source(content) if is_training else _test("source", content)
+        name, job = "source", "train" if is_training else ""
+    elif name := key["method"]:
+        yield from _model(content, path, name) if is_training else _test(name, content)
+        job = "transfer" if is_training else ""
     elif key["charts"]:
-        yield from _charts(content, f"charts:{key['charts']}")
-        yield from _seconds(path.parent / "build.tsv", f"charts:{key['charts']}")
+        name, job = f"charts:{key['charts']}", "build"
+        yield from _charts(content, name)
     else:
-        yield from TARGET_FILES[file](content)
-        name = path.parent.name if "/" in file else path.stem
-        yield from _seconds((folder if "/" in file else path.parent) / f"{name}.tsv", name)
-
-
-def _seconds(benchmark: Path, method: str, is_first: bool = True) -> Iterator[Row]:
-    """Yield the time of a job from the file that Snakemake writes beside its results."""
-    if is_first and benchmark.exists():
+        rows, job = TARGET_FILES[file]
+        name = job
+        yield from rows(content)
+    if (benchmark := folder / f"{job}.tsv").exists():  # written by Snakemake
         with benchmark.open(encoding="utf-8", newline="") as stream:
-            yield method, "", "seconds", round(float(next(csv.DictReader(stream, delimiter="\t"))["s"]), 1)
+            yield name, "", "seconds", round(float(next(csv.DictReader(stream, delimiter="\t"))["s"]), 1)
 
 
 def _scores(method: str, split: str, content: Mapping[str, Any], names: Sequence[str]) -> Iterator[Row]:
@@ -180,11 +173,12 @@ def _other_weights(content: Content) -> Iterator[Row]:
     yield from ((f"pool-{name}", "dev", "nll", value) for name, value in content["nll"].items())
 
 
-TARGET_FILES: Mapping[str, Callable[[Content], Iterator[Row]]] = {
-    "ensembles.json": _ensembles,
-    "analysis/analysis.json": _analysis,
-    "weights/run/results.json": _weights,
-    "weights/other_weights.json": _other_weights,
+# Result files of a target, and the name of the job whose time is reported with them.
+TARGET_FILES: Mapping[str, tuple[Callable[[Content], Iterator[Row]], str]] = {
+    "ensembles.json": (_ensembles, "ensembles"),
+    "analysis/analysis.json": (_analysis, "analysis"),
+    "weights/run/results.json": (_weights, "weights"),
+    "weights/other_weights.json": (_other_weights, ""),
 }
 
 
@@ -197,9 +191,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
     study = read_study(given.config, given.data, given.folder)
-    paths = [Path(path) for path in Jobs(study).results()]
-    stand_ins = [name for name, target in study.targets.items() if target.stand_in]
-    scores = collect(paths, study.name, study.seeds[0], stand_ins)
+    jobs = Jobs(study)
+    paths = [Path(path) for path in jobs.results()]
+    scores = collect(paths, study.name, study.seeds[0], jobs.stand_ins)
     given.output.write_text(json.dumps(scores, indent=0) + "\n", encoding="utf-8")
 
 

@@ -29,6 +29,7 @@ RULES = (
     *("vote-files", "pool-files", "pool-probabilities"),
 )
 FROM_LABELS = ("pool-published", "pool-grouped")
+WEIGHTS = {"learned": "weights.yaml", "published": "published_weights.yaml"}  # from labelled sentences
 GOLD = "gold"
 # The data class of each command's options, and the options that a study sets from its other entries.
 COMMANDS = {
@@ -236,7 +237,7 @@ def read_study(path: Path, data: str = ".", output: str | None = None) -> Study:
     Raises:
         ValueError: the configuration is invalid; the message names the entry.
     """
-    content = read_config(path)
+    content = {name: value for name, value in read_config(path).items() if value is not None}
     check_names(content, {each.name for each in fields(Study)} - {"name", "data"}, str(path))
     paper_methods = PAPER_METHODS if content.get("paper_methods", True) else {}
     content["charts"] = {**PAPER_CHARTS, **content.get("charts", {})}
@@ -258,8 +259,15 @@ def read_study(path: Path, data: str = ".", output: str | None = None) -> Study:
     return study
 
 
+# Types of fields by the beginning of their annotation.
+TYPES: dict[str, Any] = {
+    **{"Sequence": (list, tuple), "Mapping": Mapping, "Settings": Mapping, "Files": (str, list, tuple)},
+    **{"str": str, "int": int, "bool": bool, "float": (int, float)},
+}
+
+
 def parse(kind: type[Entry], settings: Any, where: str) -> Entry:
-    """Build a data class from settings.
+    """Build a data class from settings; null stands for the default.
 
     Raises:
         ValueError: a name is unknown or missing, or a value has the wrong type.
@@ -268,23 +276,33 @@ def parse(kind: type[Entry], settings: Any, where: str) -> Entry:
         raise ValueError(f"{where}: found {settings!r}; expected settings, {{}} for defaults")
     known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
     check_names(settings, known, where)
+    values = {name: value for name, value in settings.items() if value is not None}
     required = (name for name, each in known.items() if each.default is each.default_factory is MISSING)
-    missing = [name for name in required if name not in settings]
+    missing = [name for name in required if name not in values]
     if missing:
         raise ValueError(f"{where}: missing {' and '.join(missing)}")
-    expected: dict[str, Any] = {"Sequence": (list, tuple), "Mapping": Mapping, "Settings": Mapping}
-    expected |= {"int": int, "bool": bool}
-    for name, value in settings.items():
+    for name, value in values.items():
         annotation = str(known[name].type)
-        types = next((types for start, types in expected.items() if annotation.startswith(start)), object)
-        if value is not None and not isinstance(value, types):
+        types = next(types for start, types in TYPES.items() if annotation.startswith(start))
+        is_list = annotation == "Sequence[int]"
+        if not isinstance(value, types) or (is_list and not all(isinstance(each, int) for each in value)):
             raise ValueError(f"{where}: {name}: found {value!r}; expected {annotation}")
-    return kind(**settings)
+    return kind(**values)
 
 
 def expand_trials(methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]:
-    """Yield methods; one per trial, with options drawn by the trial's number, for each random search."""
+    """Yield methods; one per trial, with options drawn by the trial's number, for each random search.
+
+    Raises:
+        ValueError: trials or ranges are missing, or a range is not [LOW, HIGH] with 0 < LOW <= HIGH.
+    """
     for name, method in methods.items():
+        where = f"methods: {name}"
+        if (method.trials > 0) != bool(method.search):
+            raise ValueError(f"{where}: found {method.trials} trials of {dict(method.search)}; expected both")
+        for option, bounds in method.search.items():
+            if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+                raise ValueError(f"{where}: search: {option}: found {bounds}; expected [LOW, HIGH] above 0")
         if not method.trials:
             yield name, method
         for trial in range(1, method.trials + 1):
@@ -296,11 +314,11 @@ def expand_trials(methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]
             yield f"{name}:trial={trial}", replace(method, transfer={**method.transfer, **drawn}, trials=0)
 
 
-def check_names(names: Iterable[str] | None, known: Iterable[str], where: str) -> None:
-    """Raise a ValueError for an unknown name, with the most similar known one."""
+def check_names(names: Iterable[str | None], known: Iterable[str], where: str) -> None:
+    """Raise a ValueError for an unknown name, with the most similar known one; None is no name."""
     expected = list(known)
-    for name in names or ():
-        if name not in expected:
+    for name in names:
+        if name is not None and name not in expected:
             near = get_close_matches(str(name), expected, n=1)
             hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(expected)}"
             raise ValueError(f"{where}: unknown name {name}; {hint}")
@@ -312,53 +330,87 @@ def check_study(study: Study) -> None:
     Raises:
         ValueError: they do not; the message names the entry.
     """
+    trained = [name for name, source in study.sources.items() if not source.place]
     check_names(study.tasks, TASKS, "tasks")
     check_names([study.init_from], study.sources, "init_from")
     check_names(study.rules, (*RULES, *FROM_LABELS), "rules")
-    check_names([study.upos or GOLD], [*study.methods, GOLD], "upos")
+    _check_upos(study, study.upos, "upos")
     if not study.seeds:
         raise ValueError("seeds: found an empty list; expected at least one seed")
-    _check_labelled(study)
     for name, source in study.sources.items():
-        _check_source(study, name, source)
+        _check_source(study, name, source, trained)
+    for name in study.sources:
+        _initial_models(study, name)
     for where, options in _options(study):
         check_names(options, ("train_source", "transfer", "methods"), where)
         check_options("train_source", options.get("train_source", {}), f"{where}: train_source")
         check_options("transfer", options.get("transfer", {}), f"{where}: transfer")
+        check_names(options.get("methods", {}), {**study.methods, **PAPER_METHODS}, f"{where}: methods")
         for name, settings in options.get("methods", {}).items():
             check_options("transfer", settings, f"{where}: methods: {name}")
     for name, charts in study.charts.items():
         _check_charts(study, charts, f"charts: {name}")
     for name, method in study.methods.items():
         _check_method(study, method, f"methods: {name}")
+    _check_labelled(study)
+    _check_average(study)
+
+
+def _check_upos(study: Study, method: str | None, where: str) -> None:
+    check_names([method], [*study.methods, GOLD], where)
+    if method not in (None, GOLD) and "tagger" not in study.tasks:
+        raise ValueError(f"{where}: {method} requires the task tagger; add it or use {GOLD}")
 
 
 def _check_labelled(study: Study) -> None:
-    if study.select and study.labelled:
-        raise ValueError("select and labelled exclude each other: weights are learned for all sources")
+    charts = {name: charts for name, charts in study.charts.items() if charts.weights in WEIGHTS}
     needing = [f"rules: {rule}" for rule in study.rules if rule in FROM_LABELS]
-    needing += [f"charts: {k}" for k, charts in study.charts.items() if charts.weights in LEARNED]
+    needing += [f"charts: {name}" for name in charts]
     if needing and not study.labelled:
         raise ValueError(f"{needing[0]} requires labelled sentences, and labelled is 0")
+    if study.select and study.labelled:
+        raise ValueError("select and labelled exclude each other: weights are learned for all sources")
+    for name, entry in charts.items():
+        if entry.sources or entry.select or entry.add:
+            raise ValueError(f"charts: {name}: learned weights exclude sources, select and add")
     lacking = [code for code, target in study.targets.items() if not target.dev]
     if study.labelled and lacking:
         raise ValueError(f"targets: {lacking[0]}: missing dev, from which labelled sentences are drawn")
 
 
-LEARNED = ("learned", "published")
+def _check_average(study: Study) -> None:
+    """Raise a ValueError if sources are averaged that are not fine-tuned from one model."""
+    if not any(rule.startswith("average") for rule in study.rules):
+        if all(method.init_from != "average" for method in study.methods.values()):
+            return
+    for task in study.tasks:
+        pooled = [n for n, each in study.sources.items() if each.pool and task in (each.tasks or TASKS)]
+        first = {_initial_models(study, name)[-1] for name in pooled}
+        if len(first) > 1:
+            raise ValueError(f"sources: {', '.join(sorted(first))} share no init_from and cannot be averaged")
 
 
-def _check_source(study: Study, name: str, source: Source) -> None:
-    check_options("train_source", source.train_source, f"sources: {name}: train_source")
-    check_names(source.tasks, TASKS, f"sources: {name}: tasks")
-    if (source.place is None) == (not source.train):
-        raise ValueError(f"sources: {name}: expected either train or place")
+def _initial_models(study: Study, name: str) -> list[str]:
+    """Return a source and the sources that it is fine-tuned from, one after the other."""
     chain = [name]
     while (start := study.sources[chain[-1]].init_from) is not None:
-        check_names([start], study.sources, f"sources: {chain[-1]}: init_from")
         chain.append(start)
         if start in chain[:-1]:
             raise ValueError(f"sources: {name}: init_from is a cycle: {' -> '.join(chain)}")
+    return chain
+
+
+def _check_source(study: Study, name: str, source: Source, trained: Sequence[str]) -> None:
+    where = f"sources: {name}"
+    check_options("train_source", source.train_source, f"{where}: train_source")
+    check_names(source.tasks, TASKS, f"{where}: tasks")
+    check_names([source.init_from], trained, f"{where}: init_from")
+    if (source.place is None) == (not source.train):
+        raise ValueError(f"{where}: expected either train or place")
+    if source.place and (source.script or source.dev or source.test or source.train_source):
+        raise ValueError(f"{where}: place excludes script, dev, test and train_source")
+    if source.init_from and (source.place or source.script):
+        raise ValueError(f"{where}: place and script exclude init_from")
 
 
 def _options(study: Study) -> Iterator[tuple[str, Settings]]:
@@ -378,21 +430,24 @@ def _check_charts(study: Study, charts: Charts, where: str) -> None:
     check_options("build_charts", charts.build_charts, f"{where}: build_charts")
     check_names([charts.rule], ("pool", "union", "linear"), f"{where}: rule")
     if not charts.weights.endswith((".yaml", ".yml")):
-        check_names([charts.weights], ("uniform", "agreement", *LEARNED), f"{where}: weights")
-    check_names(charts.sources, study.sources, f"{where}: sources")
-    check_names([charts.init_from or "best"], [*study.sources, "best"], f"{where}: init_from")
+        check_names([charts.weights], ("uniform", "agreement", *WEIGHTS), f"{where}: weights")
+    pooled = [name for name, source in study.sources.items() if source.pool]
+    check_names(charts.sources, pooled, f"{where}: sources")
+    check_names([charts.init_from], [*(charts.sources or pooled), "best"], f"{where}: init_from")
+    if (charts.select or study.select) and charts.init_from not in (None, "best"):
+        raise ValueError(f"{where}: of selected sources the best one is the initial model; found init_from")
     check_names(charts.add, study.methods, f"{where}: add")
-    check_names([charts.upos or GOLD], [*study.methods, GOLD], f"{where}: upos")
+    _check_upos(study, charts.upos, f"{where}: upos")
 
 
 def _check_method(study: Study, method: Method, where: str) -> None:
     check_options("transfer", {**method.transfer, **method.search}, f"{where}: transfer")
     check_names([method.charts], study.charts, f"{where}: charts")
-    check_names([method.init_from or "average"], ("average", "scratch"), f"{where}: init_from")
+    check_names([method.init_from], ("average", "scratch"), f"{where}: init_from")
     check_names(method.tasks, TASKS, f"{where}: tasks")
     check_names(method.targets, study.targets, f"{where}: targets")
     check_names(method.encoders, study.encoders, f"{where}: encoders")
-    check_names([method.upos or GOLD], [*study.methods, GOLD], f"{where}: upos")
+    _check_upos(study, method.upos, f"{where}: upos")
 
 
 def check_options(command: str, options: Settings, where: str) -> None:

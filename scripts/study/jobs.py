@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from configuration import FROM_LABELS, GOLD, Files, Method, Settings, Source, Study, Target
+from configuration import FROM_LABELS, GOLD, WEIGHTS, Files, Method, Settings, Source, Study, Target
 
 HERE = Path(__file__).resolve().parent
 RESULTS, SCORES = "run/results.json", "run/scores.json"  # of training, of evaluation
@@ -116,6 +116,11 @@ class Jobs:
         """Return the seeds of a method."""
         return self.study.methods[method].seeds or self.study.seeds
 
+    @property
+    def stand_ins(self) -> list[str]:
+        """Return the targets whose test files replace the published ones."""
+        return [name for name, target in self.study.targets.items() if target.stand_in]
+
     def results(self) -> list[str]:
         """Return the result files of all jobs."""
         blocks = [(encoder, task) for encoder in self.study.encoders for task in self.study.tasks]
@@ -177,6 +182,16 @@ class Jobs:
         }
         return _Sources(options, vectors, needs)
 
+    def _of_charts(self, encoder: str, task: str, target: str, charts: str, upos: str | None) -> _Sources:
+        """Return the sources of charts: those pooled, and the target models that the charts add."""
+        block = (encoder, task, target)
+        pool = self._over_sources(*block, self.pooled(task, target, charts), upos)
+        for method in self.study.charts[charts].add:
+            folder = self.target(*block, "models", method, self.seeds(method)[0])
+            pool.options["sources"].append(f"{re.sub('[^A-Za-z0-9]+', '-', method)}={folder}")
+            pool.needs += model_files(folder)
+        return pool
+
     def train_source(self, encoder: str, task: str, source: str) -> Job:
         """Train a source model."""
         settings, folder = self.study.sources[source], self.source(encoder, task, source)
@@ -216,14 +231,13 @@ class Jobs:
             "split": settings.test_split,
             "vectors": vectors[0] if vectors else None,
         }
-        return Job(hf_xst("evaluate", options), self.files(settings.test), [f"{folder}/{RESULTS}"])
+        files = [*vectors, *self.files(settings.test)]
+        return Job(hf_xst("evaluate", options), files, [f"{folder}/{RESULTS}"])
 
     def learn_weights(self, encoder: str, task: str, target: str, script: str = "") -> Job:
         """Learn pool weights from labelled sentences."""
-        settings, pool = (
-            self.study.targets[target],
-            self._over_sources(encoder, task, target, self.pooled(task, target)),
-        )
+        settings = self.study.targets[target]
+        pool = self._over_sources(encoder, task, target, self.pooled(task, target))
         options = pool.options | {
             "output": self.target(encoder, task, target, "weights"),
             "seed": self.study.seeds[0],
@@ -267,18 +281,15 @@ class Jobs:
 
     def analyse(self, encoder: str, task: str, target: str) -> Job:
         """Measure charts, pools and sources on development sentences, else on test sentences."""
-        settings, pool = (
-            self.study.targets[target],
-            self._over_sources(encoder, task, target, self.pooled(task, target)),
-        )
+        settings = self.study.targets[target]
+        pool = self._over_sources(encoder, task, target, self.pooled(task, target))
         weights = self.target(encoder, task, target, "weights/weights.yaml") if self.study.labelled else None
-        gold, split = (
-            (settings.dev, settings.dev_split) if settings.dev else (settings.test, settings.test_split)
-        )
+        name = "dev" if settings.dev else "test"
+        gold = getattr(settings, name)
         options = pool.options | {
             "output": self.target(encoder, task, target, "analysis"),
-            "treebank": self.treebank(dev=gold) if settings.dev else self.treebank(test=gold),
-            "split": split,
+            "treebank": self.treebank(**{name: gold}),
+            "split": getattr(settings, f"{name}_split"),
             "sigma": self.study.sigma,
             "weights": weights,
             "plots": False,
@@ -288,34 +299,27 @@ class Jobs:
 
     def build_charts(self, encoder: str, task: str, target: str, charts: str) -> Job:
         """Make charts of a target's text."""
-        block, settings, entry = (
-            (encoder, task, target),
-            self.study.charts[charts],
-            self.study.targets[target],
-        )
-        names = self.pooled(task, target, charts)
-        pool = self._over_sources(*block, names, settings.upos)
+        block, study = (encoder, task, target), self.study
+        settings, entry = study.charts[charts], study.targets[target]
+        pool = self._of_charts(*block, charts, settings.upos)
         weights = settings.weights
-        if weights in ("learned", "published"):
-            file = "weights.yaml" if weights == "learned" else "published_weights.yaml"
-            weights = self.target(*block, "weights", file)
+        if weights in WEIGHTS:
+            weights = self.target(*block, "weights", WEIGHTS[weights])
+        if weights.endswith((".yaml", ".yml")):
             pool.needs.append(weights)
-        for method in settings.add:
-            folder = self.target(*block, "models", method, self.seeds(method)[0])
-            pool.options["sources"].append(f"{re.sub('[^A-Za-z0-9]+', '-', method)}={folder}")
-            pool.needs += model_files(folder)
-        every = len(names) if settings.init_from == "best" else None
-        select = settings.select or self.study.select or every
-        options = {"sigma": self.study.sigma, **settings.build_charts} | pool.options
+        every = len(pool.options["sources"]) if settings.init_from == "best" else None
+        select = settings.select or study.select or every
+        initial = None if select else self.initial(charts, self.pooled(task, target, charts))
+        options = {"sigma": study.sigma, **settings.build_charts} | pool.options
         options |= {
             "output": self.target(*block, "charts", charts),
-            "seed": self.study.seeds[0],
+            "seed": study.seeds[0],
             "preset": "paper",
             "rule": settings.rule,
             "weights": weights,
-            "bf16": self.study.bf16 or None,
+            "bf16": study.bf16 or None,
             "select": select,  # of selected sources the best one is the initial model
-            "init_from": None if select else self.initial(charts, names),
+            "init_from": initial,
             "treebank": self.treebank(text=entry.text),
             "split": settings.text_split or entry.text_split,
             "exclude": self.test_alone(entry),
@@ -325,20 +329,15 @@ class Jobs:
 
     def transfer(self, encoder: str, task: str, target: str, method: str, seed: str) -> Job:
         """Train a target model on charts."""
-        block, settings, entry = (
-            (encoder, task, target),
-            self.study.methods[method],
-            self.study.targets[target],
-        )
-        charts, names = (
-            self.target(*block, "charts", settings.charts),
-            self.pooled(task, target, settings.charts),
-        )
-        pool = self._over_sources(*block, names, settings.upos)
+        block, entry = (encoder, task, target), self.study.targets[target]
+        settings = self.study.methods[method]
+        charts = self.target(*block, "charts", settings.charts)
+        pool = self._of_charts(*block, settings.charts, settings.upos)
         del pool.options["sources"], pool.options["task"]
         if settings.init_from == "scratch" and "encoder_layers" in settings.transfer:
             pool.options["encoder"] = self.files(self.study.encoders[encoder].encoder)[0]
         elif settings.init_from == "scratch":
+            names = self.pooled(task, target, settings.charts)
             pool.options["like"] = self.source(encoder, task, str(self.initial(settings.charts, names)))
         options = merge(self.settings("transfer", encoder, task, method), settings.transfer) | pool.options
         options |= {
@@ -368,7 +367,8 @@ class Jobs:
             "output": f"{folder}/{SCORES}",
         }
         command = python("ensembles.py", options)
-        return Job(command, self.files(entry.test), [*model_files(folder), *pool.needs])
+        files = [*pool.files, *self.files(entry.test)]
+        return Job(command, files, [*model_files(folder), *pool.needs])
 
 
 # -- command lines --------------------------------------------------------------------------------------

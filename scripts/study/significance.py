@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,14 +48,16 @@ def sign_test(differences: Sequence[float]) -> float:
     return float(stats.binomtest(positive, positive + negative).pvalue) if positive + negative else 1.0
 
 
-def read_counts(ensembles: Path) -> tuple[dict[str, Counts], Counts]:
-    """Return the right words of each method and the words that count, by sentence, of a target's folder.
+def read_counts(ensembles: Path, models: Iterable[Path]) -> tuple[dict[str, Counts], Counts]:
+    """Return the right words of each method and the words that count, by sentence, of a target.
 
-    Of methods with several seeds the first one counts.
+    Args:
+        ensembles: the scores of combinations.
+        models: the scores of target models; of methods with several seeds the first one counts.
     """
     right: dict[str, Counts] = {}
     scored = np.zeros(0, dtype=int)
-    for path in (ensembles, *sorted(ensembles.parent.glob("models/*/*/run/scores.json"))):
+    for path in (ensembles, *models):
         for row in json.loads(path.read_text(encoding="utf-8")):
             if row["metric"] == "right_by_sentence":
                 name = row["method"] if path == ensembles else path.parents[2].name

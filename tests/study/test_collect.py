@@ -128,6 +128,31 @@ def test_every_kind_of_result_becomes_scores(results):
     assert not [row for row in rows if row["metric"] in left_out and row["method"] != "pptx:trial=1"]
 
 
+def test_intervals_are_of_methods_of_the_study(tmp_path):
+    """Studies share folders: models of the others are there too."""
+    folder = tmp_path / "frozen/tagger/targets/fo"
+
+    def write(path: Path, method: str, right: list[int]) -> Path:
+        counts = {"right_by_sentence": right, "scored_by_sentence": [9, 9]}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [{"method": method, "split": "test", "metric": name, "value": v} for name, v in counts.items()]
+        path.write_text(json.dumps(rows))
+        return path
+
+    paths = [write(folder / "ensembles.json", "vote", [5, 6])]
+    seeds = {method: (9, 10) for method in ("recommended", "paper-pool")}
+    models = {
+        (method, seed): write(folder / f"models/{method}/{seed}/run/scores.json", "model", [seed - 2] * 2)
+        for method in seeds
+        for seed in seeds[method]
+    }
+    paths += [models["recommended", seed] for seed in (9, 10)]
+    rows = collect(paths, "toy", 9, [])
+    assert {row["method"] for row in rows} == {"recommended"}
+    high = next(row["value"] for row in rows if row["metric"] == "over:vote:high")
+    assert high == pytest.approx(100 * 2 / 9, abs=0.01)  # of seed 9
+
+
 def test_other_files_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="is not a result of a study"):
         collect([tmp_path / "run" / "results.json"], "toy", 42, [])

@@ -175,6 +175,7 @@ def test_charts_take_their_weights_sources_and_initial_model(write):
         "best": {"init_from": "best", "weights": "agreement"},
         "two": {"select": 1, "build_charts": {"sigma": 0.5}},
         "again": {"sources": ["de"], "add": ["pptx"], "text_split": "text[:5]"},
+        "own": {"weights": "mine.yaml"},
     }
     jobs = jobs_of(write({"charts": charts}))
     block = ("frozen", "tagger", "fo")
@@ -195,8 +196,21 @@ def test_charts_take_their_weights_sources_and_initial_model(write):
     assert again["--sources"] == [f"de={ROOT}/frozen/tagger/sources/de", f"pptx={model}"]
     assert again["--split"] == ["text[:5]"]
     assert f"{model}/model.safetensors" in job.needs
+    own = jobs.build_charts(*block, "own")
+    assert options_of(own)["--weights"] == ["mine.yaml"]
+    assert "mine.yaml" in own.needs
     with pytest.raises(ValueError, match="targets: de: no source left to pool"):
         jobs.build_charts("frozen", "tagger", "de", "again")
+
+
+def test_a_model_that_joins_the_sources_may_become_the_initial_model(write):
+    extra = {"again": {"add": ["pptx"], "init_from": "best"}}
+    jobs = jobs_of(write({"charts": extra, "methods": {"second": {"charts": "again"}}}))
+    block = ("frozen", "tagger", "fo")
+    charts = options_of(jobs.build_charts(*block, "again"))
+    assert charts["--select"] == [str(len(charts["--sources"]))] == ["3"]
+    weights = f"{jobs.target(*block)}/models/pptx/42/model.safetensors"  # removed when no job needs it
+    assert weights in jobs.transfer(*block, "second", "42").needs
 
 
 def test_parsers_read_the_tags_of_a_method(write):

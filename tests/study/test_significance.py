@@ -39,10 +39,11 @@ def test_counts_of_ensembles_and_models_are_gathered(tmp_path):
         ]
 
     (tmp_path / "ensembles.json").write_text(json.dumps(rows("vote", [1, 2])))
-    for seed, right in (("42", [2, 2]), ("43", [0, 0])):
+    for seed, right in (("9", [2, 2]), ("10", [0, 0])):
         (tmp_path / "models" / "recommended" / seed / "run").mkdir(parents=True)
         scores = tmp_path / "models" / "recommended" / seed / "run" / "scores.json"
         scores.write_text(json.dumps(rows("direct:model", right)))
-    right, scored = read_counts(tmp_path / "ensembles.json")
+    models = [tmp_path / f"models/recommended/{seed}/run/scores.json" for seed in (9, 10)]
+    right, scored = read_counts(tmp_path / "ensembles.json", models)
     assert {name: each.tolist() for name, each in right.items()} == {"vote": [1, 2], "recommended": [2, 2]}
     assert scored.tolist() == [2, 3]
