@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.multiprocessing.reductions import StorageWeakRef
 
 NEGATIVE_INFINITY = float("-inf")
 
@@ -39,8 +40,8 @@ def zero_if_infinite(x: Tensor) -> Tensor:
 
 def safe_log(p: Tensor) -> Tensor:
     """Return log p for p >= 0 of any shape; -inf with gradient 0 (not infinity or NaN) where p is 0."""
-    positive = p > 0
-    return p.masked_fill(~positive, 1).log().masked_fill(~positive, NEGATIVE_INFINITY)
+    is_zero = p == 0
+    return p.masked_fill(is_zero, 1).log().masked_fill(is_zero, NEGATIVE_INFINITY)
 
 
 def logsumexp(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
@@ -169,10 +170,16 @@ _digests: WeakKeyDictionary[nn.Module, dict[Any, str]] = WeakKeyDictionary()
 def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "", module: nn.Module | None = None) -> str:
     """Return the SHA-256 of `seed` and of tensors' names and bytes, independent of order and device.
 
-    That of a module's tensors is remembered until one of them changes, other than by `Tensor.data`.
+    That of a module's tensors is remembered until one of them changes, other than in place by `Tensor.data`.
     """
     known = {} if module is None else _digests.setdefault(module, {})
-    key = (seed, *((name, each.data_ptr(), each._version) for name, each in sorted(tensors.items())))
+    # Memory that was freed has the same address when it is used again, but another storage.
+    storage: Any = StorageWeakRef
+    identity = [
+        (name, storage(each.untyped_storage()), each.data_ptr(), each._version)
+        for name, each in sorted(tensors.items())
+    ]
+    key = (seed, *identity)
     if key not in known:
         digest = hashlib.sha256(seed.encode())
         for name, tensor in sorted(tensors.items()):

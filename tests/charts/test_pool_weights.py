@@ -109,6 +109,11 @@ def test_a_gold_candidate_of_probability_zero_is_named():
 
 def test_no_gold_and_wrong_shapes_are_rejected():
     marginals, gold = problem(8, 2)
+    for place in (0, 1):  # whether the gold candidate or another one
+        broken = marginals.clone()
+        broken[1, 0, 0, place] = math.nan
+        with pytest.raises(ValueError, match="a log-marginal is NaN"):
+            learn_weights(broken, torch.zeros_like(gold))
     with pytest.raises(ValueError, match="gold holds no candidate"):
         learn_weights(marginals, torch.full_like(gold, -1))
     with pytest.raises(ValueError, match=r"expected log-marginals \(S, B, G, C\) and gold \(B, G\)"):

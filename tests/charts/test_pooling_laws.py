@@ -145,6 +145,14 @@ def test_the_floor_is_added_before_the_logarithm(sources, floor):
     assert pooled(sources, None, floor) == pytest.approx([value / sum(raw) for value in raw], rel=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("floor", [0.0, 1e-300, 1e-50, 1e-9])
+def test_no_floor_is_so_small_that_nothing_is_left(dtype, floor):
+    found = log_opinion_pool(logs([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).to(dtype), None, floor)
+    assert found.dtype is dtype
+    assert found.exp().flatten().tolist() == pytest.approx([0.5, 0.5, 0.0], abs=4e-3)
+
+
 def test_a_candidate_that_no_source_supports_may_be_allowed_by_the_caller():
     sources = logs([1.0, 0.0, 0.0], [0.5, 0.5, 0.0])
     valid = torch.tensor([[[True, True, True]]])

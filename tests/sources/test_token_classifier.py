@@ -129,6 +129,13 @@ def test_words_without_pieces_get_the_uniform_distribution() -> None:
     assert_close(marginals, torch.full((1, 3), 1 / 3))
 
 
+def test_weights_that_are_not_finite_do_not_give_a_distribution() -> None:
+    tagger = source()
+    tagger._pieces.model.classifier.bias.data[0] = torch.nan
+    with pytest.raises(ValueError, match=r"sentence 0 of the batch .* contain NaN"):
+        word_marginals(tagger)
+
+
 def test_invalid_pairs_of_bio_labels_are_impossible() -> None:
     tagger = source(BIO)
     assert (tagger.columns, tagger.scheme, set(tagger.names[:-2])) == (("ner_tags",), "bio", set(BIO))

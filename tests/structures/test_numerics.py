@@ -15,6 +15,7 @@ from hf_xst.numerics import (
     log_normalise,
     logsumexp,
     safe_log,
+    tensors_digest,
     wide_logsumexp,
     working_dtype,
     zero_if_infinite,
@@ -127,3 +128,14 @@ def test_denormals_are_flushed_only_within_the_block():
         inside = (tiny * 1.0).item()
     assert (tiny * 1.0).item() > 0
     assert inside == 0
+
+
+def test_a_module_is_digested_again_after_its_tensors_were_replaced() -> None:
+    """Freed memory is used again: the new tensor often has the address of an earlier one."""
+    module, layer = torch.nn.Module(), torch.nn.Linear(100, 100)
+    for _ in range(10):
+        module.register_buffer("vectors", torch.randn(1000, 10))
+        layer.weight.data = torch.randn(100, 100)
+        layer.bias.detach().add_(1)
+        for each in (module, layer):
+            assert tensors_digest(each.state_dict(), "", each) == tensors_digest(each.state_dict())

@@ -138,6 +138,10 @@ def test_works_in_inference_mode_and_without_gradients(space: Space) -> None:
         assert_close(frozen.entropy(), structure.entropy())
         assert_same_best(frozen.topk(2), structure.topk(2))
         frozen.sample(2)
+        space.random([11, 2]).possible.any()
+    larger = space.random([11, 2])
+    leaf = larger.scores.clone().requires_grad_()
+    larger.with_scores(leaf).log_prob(larger.best()).sum().backward()
     with torch.no_grad():
         assert_close(structure.marginals(), expected)
         assert not structure.with_scores(structure.scores.clone().requires_grad_()).marginals().requires_grad
@@ -199,7 +203,12 @@ def test_empty_batches(space: Space) -> None:
     structure = space.make(torch.zeros(0, *space.shape(3, 2)), torch.zeros(0, dtype=torch.long))
     assert structure.log_partition().shape == (0,)
     assert structure.marginals().shape == structure.scores.shape
-    assert all(part.shape[:2] == (0, 3) for part in tensors(structure.best()))
+    for best, axes in (
+        (structure.best(), (0, 3)),
+        (structure.sample(2), (2, 0, 3)),
+        (structure.topk(2), (2, 0, 3)),
+    ):
+        assert all(part.shape[: len(axes)] == axes for part in tensors(best))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.nan], ids=str)

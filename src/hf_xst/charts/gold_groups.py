@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.charts.pooling import with_floor
+from hf_xst.numerics import require
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ class GoldGroups:
             sentences: numbers of the B sentences in place of 0 to B - 1.
 
         Raises:
-            ValueError: the shapes do not fit.
+            ValueError: the shapes do not fit, or a log-probability in a group with gold is NaN.
         """
         if log_marginals.dim() != 4 or tuple(gold.shape) != tuple(log_marginals.shape[1:3]):
             raise ValueError(
@@ -68,6 +69,7 @@ class GoldGroups:
             )
         chosen = gold >= 0
         raw = log_marginals.detach().permute(1, 2, 0, 3)[chosen].double()  # (M, S, C)
+        require(~raw.isnan(), "a log-marginal is NaN; every source must give a distribution")
         logs = with_floor(raw, floor)
         kept = (raw > -torch.inf).any(1) if valid is None else valid[chosen] & (logs > -torch.inf).any(1)
         kept = kept.scatter(-1, gold[chosen][:, None], True)

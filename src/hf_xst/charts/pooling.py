@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import log_normalise, logsumexp, require, safe_log
+from hf_xst.numerics import at_least_single, log_normalise, logsumexp, require, safe_log
 from hf_xst.structures.base import Structure
 
 
@@ -79,17 +79,14 @@ def log_opinion_pool(
     if floor < 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
-    if floor > 0:
-        pooled = torch.zeros_like(log_marginals[0])
-        for source, weight in zip(log_marginals, normalised, strict=True):
-            pooled = pooled + with_floor(source, floor) * weight[..., None]
-        return log_normalise(torch.where(possible, pooled, -torch.inf), -1)
-    missing = log_marginals == -torch.inf
-    # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
-    terms = torch.where(missing, 0.0, log_marginals) * normalised[..., None]
-    supported = possible & ~(missing & (normalised > 0)[..., None]).any(0)
+    supported, pooled = possible, torch.zeros_like(log_marginals[0])
+    for source, weight in zip(log_marginals, normalised, strict=True):
+        logs = with_floor(source, floor)
+        missing = logs == -torch.inf
+        supported = supported & ~(missing & (weight > 0)[..., None])
+        # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
+        pooled = pooled + torch.where(missing, 0.0, logs) * weight[..., None]
     alone = possible.any(-1) & ~supported.any(-1)
-    pooled = terms.sum(0)
     if bool(alone.any()):
         best = best_of_sources(log_marginals, normalised) & possible
         supported = torch.where(alone[..., None], best, supported)
@@ -99,7 +96,9 @@ def log_opinion_pool(
 
 def with_floor(log_probs: Tensor, floor: float) -> Tensor:
     """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised."""
-    return (log_probs.exp() + floor).log() if floor > 0 else log_probs
+    if floor == 0:
+        return log_probs
+    return (at_least_single(log_probs).exp() + floor).log().to(log_probs.dtype)
 
 
 def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:

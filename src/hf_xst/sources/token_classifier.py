@@ -118,7 +118,7 @@ class TokenClassifier(OtherTagger):
             summed = sum_pieces(pieces, slots[is_used], len(summed), self.pooling)
         tags = summed @ tag_of_label  # (B * N, T); normalising makes the sum over pieces their mean
         total = tags.sum(-1, keepdim=True)
-        tags = torch.where(total > 0, tags / total, 1 / tags.shape[-1])
+        tags = torch.where(total == 0, 1 / tags.shape[-1], tags / total)  # NaN stays NaN
         return safe_log(tags).float().view(len(sentences), longest, -1)
 
     def digest(self) -> str:

@@ -141,8 +141,9 @@ class ConstituencyTreeCRF(Structure[Tensor]):
 
 
 @cache
+@torch.inference_mode(False)
 def _spans(words: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the first and the last word of each span: (G,) each."""
+    """Return the first and the last word of each span: (G,) each, also for computations with gradients."""
     last, first = torch.tril_indices(words, words, device=device)
     return first, last
 

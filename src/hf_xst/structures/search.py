@@ -143,4 +143,4 @@ def sample_by_group(structure: Structure[Any], k: int, generator: torch.Generato
         chosen[:, group] = drawn.masked_fill(~possible, -1)
         keep[:, group] = torch.nn.functional.one_hot(drawn, keep.shape[2]).bool()
         space = space.restricted_to(space.part_view(keep))
-    return chosen.reshape(k, batch, -1)
+    return chosen.view(k, batch, keep.shape[1])
