@@ -77,6 +77,8 @@ def test_missing_predicted_relation_is_wrong():
         ([GOLD], [changed(head=[2, 4, None, 0, 4, 4])], r"'s-1'\): word 3 has no gold head \(found None"),
         ([GOLD], [changed(head=["_"] * 6)], r"word 1 has no gold head \(found '_'"),
         ([changed(head=[2, 4, None, 0, 4, 4])], [GOLD], r"word 3 has no predicted head"),
+        ([changed(head=[2, 4, 2.5, 0, 4, 4])], [GOLD], r"word 3 has no predicted head \(found 2.5"),
+        ([changed(words=["other"] * 6)], [GOLD], r"'s-1'\): the predicted row has the words 'other other"),
         ([GOLD], [changed(deprel=["_"] * 6)], r"word 1 has no gold relation"),
         ([], [], r"No word to score: 0 sentences\."),
         ([GOLD], [changed(upos=["PUNCT"] * 6)], r"1 sentences with 6 words, all PUNCT or SYM"),

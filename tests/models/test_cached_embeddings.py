@@ -176,6 +176,10 @@ def test_a_cache_folder_grows(bert, tmp_path):
     (folder,) = tmp_path.iterdir()
     assert len(CachedEmbeddings.load(folder)) == len(again)
     assert CachedEmbeddings.compute(model_of("parser"), words, tmp_path) is None
+    path = folder / cached_embeddings.EMBEDDINGS_FILE
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"states\.safetensors is damaged .*; remove it"):
+        CachedEmbeddings.compute(model, words, tmp_path)
 
 
 def test_threads_get_the_embeddings_of_their_own_batches(monkeypatch):
@@ -246,4 +250,6 @@ def test_encoding_keeps_the_training_mode(bert):
     for mode in (True, False):
         model.train(mode)
         SharedEncoder(model).batch([["w1", "w2"]])
+        assert model.training is mode
+        assert list(predict_rows(model, ROWS))
         assert model.training is mode

@@ -62,6 +62,14 @@ def test_missing_heads_are_minus_one() -> None:
     assert parser().encode_gold([row])[0].tolist() == [[-1, 0], [0, 3]]
 
 
+@pytest.mark.parametrize("head", [3, 2, 100])
+def test_heads_beyond_the_sentence_or_at_the_word_itself_are_refused(head: int) -> None:
+    rows = [{"sent_id": "a", "words": ["w"] * 5, "head": [0, 1, 1, 1, 1], "deprel": ["x"] * 5}]
+    rows.append({"sent_id": "b", "words": ["w"] * 2, "head": [0, head], "deprel": ["x"] * 2})
+    with pytest.raises(ValueError, match=f"sentence b: word 2 has the head {head}; expected"):
+        parser().encode_gold(rows)
+
+
 def test_words_and_tensors_give_the_same_scores() -> None:
     model = loud(parser())
     by_words = model(words=SENTENCES, upos=UPOS)

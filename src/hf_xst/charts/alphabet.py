@@ -38,7 +38,7 @@ class Relabelling:
     @property
     def dropped(self) -> list[str]:
         """Old names that are not among the new ones."""
-        return [name for name in self.old if name not in set(self.new)]
+        return [name for name in self.old if name not in self.new]
 
     def _index(self) -> list[int]:
         place = {name: index for index, name in enumerate(self.new)}

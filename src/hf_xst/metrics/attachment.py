@@ -73,6 +73,8 @@ def _arcs(label: str, side: str, row: Row, strip_subtypes: bool) -> list[tuple[i
             raise ValueError(f"{label}: word {position} has no gold relation (found {relation!r}).")
         name = relation if relation is not None else ""
         try:
+            if int(head) != float(head):
+                raise ValueError
             arcs.append((int(head), name.split(":")[0] if strip_subtypes else name))
         except (TypeError, ValueError):
             raise ValueError(

@@ -44,6 +44,12 @@ def paired_rows(
                         f"{label}: the {side} row has no column {column!r}; it has {sorted(row)}."
                     )
         words = reference["words"] if reference.get("words") is not None else reference[gold[0]]
+        guessed = prediction.get("words")
+        if guessed is not None and reference.get("words") is not None and [*guessed] != [*words]:
+            raise ValueError(
+                f"{label}: the predicted row has the words {' '.join(guessed)[:40]!r}, the gold row "
+                f"{' '.join(words)[:40]!r}. Pass one prediction per gold sentence, in the same order."
+            )
         for side, row, columns in (("gold", reference, gold), ("predicted", prediction, predicted)):
             for column in columns:
                 if len(row[column]) != len(words):

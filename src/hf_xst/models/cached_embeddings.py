@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten
 from hf_xst.charts.dataset import words_hash
 from hf_xst.console import progress
 from hf_xst.files import atomic_path
-from hf_xst.models.modeling import StructuredModel
+from hf_xst.models.modeling import StructuredModel, evaluating
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.running import BATCH_WORDS, EmbeddingSource, length_batches
 from hf_xst.numerics import tensors_digest
@@ -37,14 +37,12 @@ def encoder_fingerprint(model: StructuredModel) -> str | None:
 @torch.no_grad()
 def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> Tensor:
     """Run only a model's word encoder, in evaluation mode: (B, N, D) on the model's device."""
-    was_training = model.training
-    model.train(False)
     lengths = torch.tensor([len(words) for words in sentences], device=model.device)
     features = model.encoder.featurise(sentences)
-    embeddings: Tensor = model.encoder.words(
-        lengths, **{key: value.to(model.device) for key, value in features.items()}
-    )
-    model.train(was_training)
+    with evaluating(model):
+        embeddings: Tensor = model.encoder.words(
+            lengths, **{key: value.to(model.device) for key, value in features.items()}
+        )
     return embeddings
 
 
@@ -208,9 +206,15 @@ class CachedEmbeddings:
 
     @classmethod
     def load(cls, folder: Path) -> CachedEmbeddings:
-        """Read a cache written by `save`."""
-        with safe_open(folder / EMBEDDINGS_FILE, framework="pt") as file:
-            metadata, joined = file.metadata(), file.get_tensor("states")
+        """Read a cache written by `save`; raise ValueError if the file is damaged."""
+        path = folder / EMBEDDINGS_FILE
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata, joined = file.metadata(), file.get_tensor("states")
+        except SafetensorError as error:
+            raise ValueError(
+                f"{path} is damaged ({error}); remove it, and words will be encoded again"
+            ) from error
         cache = cls(metadata["fingerprint"])
         lengths = json.loads(metadata["lengths"])
         if lengths:

@@ -183,7 +183,11 @@ class TreeColumns(StructureColumns):
         return columns
 
     def encode_gold(self, rows: Sequence[Row], names: Sequence[str] | None = None) -> Tensor:
-        """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations."""
+        """Return (B, N, 2): head and label index of each word, -1 for padding and unknown relations.
+
+        Raises:
+            ValueError: a head is beyond the sentence, or a word is its own head.
+        """
         index_of = {name: index for index, name in enumerate(names or self.names)}
         pairs = [
             torch.tensor(
@@ -194,7 +198,17 @@ class TreeColumns(StructureColumns):
             ).view(-1, 2)
             for row in rows
         ]
-        return nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
+        gold = nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
+        heads, lengths = gold[..., 0], torch.tensor([len(pair) for pair in pairs])
+        word = torch.arange(1, gold.shape[1] + 1)
+        wrong = ((heads > lengths[:, None]) | (heads == word)).nonzero()
+        if len(wrong):
+            row, index = wrong[0].tolist()
+            raise ValueError(
+                f"sentence {rows[row].get('sent_id', row)}: word {index + 1} has the head "
+                f"{int(heads[row, index])}; expected 0 or another word up to {lengths[row]}"
+            )
+        return gold
 
     def gold_best(
         self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None

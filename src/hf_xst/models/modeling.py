@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -264,12 +265,8 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
         """
         if not rows:
             return []
-        was_training = self.training
-        self.train(False)
-        try:
+        with evaluating(self):
             output = self(**self._to_device(self.featurise(rows)))
-        finally:
-            self.train(was_training)
         return self.decode(self.distribution(output).best(), output.lengths)
 
     # -- translation ----------------------------------------------------------------------------------
@@ -278,6 +275,18 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
     def input_columns(self) -> tuple[str, ...]:
         """Columns of a prepared row that this model reads."""
         return ("words", self.annotation_column) if self.config.uses_upos else ("words",)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode while the block runs."""
+    was_training = model.training
+    model.train(False)
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
 
 
 def register(config: type[StructuredConfig], model: type[StructuredModel]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput
+from hf_xst.models.modeling import Row, StructuredModel, StructuredOutput, evaluating
 from hf_xst.processes import share
 
 Result = TypeVar("Result")
@@ -123,8 +123,7 @@ def run_rows(
     bf16: bool = False,
 ) -> StructuredOutput:
     """Run a model in evaluation mode on one batch of rows, without gold; in bfloat16 where that is safe."""
-    model.train(False)
-    with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+    with evaluating(model), torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
         batch = Collator(model, embeddings, gold=False)(rows)
         output: StructuredOutput = model(**{key: value.to(model.device) for key, value in batch.items()})
     return output

@@ -46,7 +46,7 @@ class ChartMaker:
         unsupported = 0
         if self.settings.rule == "pool":
             unsupported = int(unsupported_groups(sources.log_marginals, self.weights).sum())
-        mass = self.pool.take_dropped_mass()
+        mass = self.pool.dropped_mass()
         counts = ChartCounts(len(rows), sum(groups), int(kept.sum()), unsupported, mass)
         return [
             {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -31,15 +32,11 @@ class PooledSource:
     kind: StructureColumns
     relabelling: Relabelling
     embeddings: EmbeddingSource | None = None
-    dropped_mass: float | Tensor = field(default=0.0, init=False)
-    dropped_in_batch: Tensor | None = field(default=None, init=False)
+    dropped_mass: Tensor = field(default_factory=partial(torch.zeros, 0), init=False)
+    """Expected number of candidates with dropped labels in each sentence of the latest batch, (B,)."""
 
     def distribution(self, rows: Sequence[Row], *, bf16: bool = False) -> Structure:
-        """Return the distribution over structures that use the labels of the pool only.
-
-        The expected number of candidates with dropped labels is added to `dropped_mass`, and kept for each
-        sentence in `dropped_in_batch`.
-        """
+        """Return the distribution over structures that use the labels of the pool only."""
         if isinstance(self.source, StructuredModel):
             output = run_rows(self.source, rows, self.embeddings, bf16=bf16)
             own: Structure = self.source.distribution(output)
@@ -48,8 +45,7 @@ class PooledSource:
         if self.relabelling.is_identity:
             return self.kind.with_label_rules(own)
         if self.relabelling.dropped:
-            self.dropped_in_batch = self._mass_on_dropped(own)
-            self.dropped_mass = self.dropped_mass + self.dropped_in_batch.sum()
+            self.dropped_mass = self._mass_on_dropped(own)
         scores = self.relabelling.scores(own.scores, -torch.inf)
         return self.kind.with_label_rules(own.with_scores(scores), self.relabelling.new)
 
@@ -122,16 +118,17 @@ class SourcePool:
         """Return the sources' distributions over a batch, from the store if it has all sentences."""
         if self.store is None:
             return SourceDistributions(self.distributions(rows))
-        before = [source.dropped_mass for source in self.sources]
 
         def run() -> tuple[SourceDistributions, Tensor]:
             found, none = SourceDistributions(self.distributions(rows)), torch.zeros(len(rows))
-            masses = [source.dropped_in_batch for source in self.sources]
-            return found, torch.stack([none if mass is None else mass.cpu() for mass in masses])
+            masses = [
+                source.dropped_mass.cpu() if source.relabelling.dropped else none for source in self.sources
+            ]
+            return found, torch.stack(masses)
 
         found, dropped = self.store.read(rows, run)
-        for source, mass, more in zip(self.sources, before, dropped, strict=True):
-            source.dropped_mass = mass + more.sum()
+        for source, mass in zip(self.sources, dropped, strict=True):
+            source.dropped_mass = mass
         return found
 
     def gold_candidates(self, rows: Sequence[Row], like: Structure) -> Tensor:
@@ -169,13 +166,10 @@ class SourcePool:
             )
         return [by_name[name] for name in names]
 
-    def take_dropped_mass(self) -> dict[str, float]:
-        """Return the expected number of candidates with dropped labels by source, and reset it to zero."""
-        mass = {}
-        for source in self.sources:
-            if source.relabelling.dropped:
-                mass[source.name], source.dropped_mass = float(source.dropped_mass), 0.0
-        return mass
+    def dropped_mass(self) -> dict[str, float]:
+        """Return the expected number of candidates with dropped labels in the latest batch, by source."""
+        lossy = [source for source in self.sources if source.relabelling.dropped]
+        return {source.name: float(source.dropped_mass.sum()) for source in lossy}
 
 
 def kind_of(source: AnySource) -> StructureColumns:
