@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,10 @@ def gain_count(table: pd.DataFrame, method: str, base: str = "vote") -> str:
     return f"{(both[method] > both[base]).sum()} of {len(both)}" if len(both) else ""
 
 
-def single_sources(table: pd.DataFrame) -> list[str]:
-    """Return the direct-transfer methods whose source is one language, without e.g. joined treebanks."""
-    return [method for method in table if method.startswith("direct:") and method[7:] in LANGUAGES]
+def single_sources(scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """Return the direct-transfer methods of pooled sources and of languages, not of e.g. joined treebanks."""
+    pooled = set(scores.loc[scores["metric"] == "agreement", "method"])
+    return [m for m in table if m.startswith("direct:") and (m in pooled or m[7:] in LANGUAGES)]
 
 
 def number(value: object, form: str = ".1f") -> str:
@@ -213,19 +215,19 @@ def mean_spread(scores: pd.DataFrame, metric: str, split: str, targets: Sequence
 def difference_table(scores: pd.DataFrame, task: str) -> str:
     """Compare pairs of methods over the targets, with intervals and a sign test."""
     table = grid(scores, TASKS[task][1])
+    table = table.loc[published_targets(scores, table.index)]
     rows: dict[str, list[object]] = {}
     for method, base in PAIRS:
-        low, high = (grid(scores, f"over:{base}:{end}") for end in ("low", "high"))
+        low, high = (grid(scores, f"over:{base}:{end}").reindex(table.index) for end in ("low", "high"))
         if method in low:
-            points = (table[method] - table[base]).dropna()
-            counts = [
-                f"{(points > 0).sum()} of {len(points)}",
-                (low[method] > 0).sum(),
-                (high[method] < 0).sum(),
-            ]
-            rows[f"{method} over {base}"] = [points.mean(), *map(str, counts), f"{sign_test(points):.2g}"]
+            points = (table[method] - table[base]).where(low[method].notna()).dropna()
+            above = f"{(points > 0).sum()} of {len(points)}"
+            counts = [above, str((low[method] > 0).sum()), str((high[method] < 0).sum())]
+            rows[f"{method} over {base}"] = [points.mean(), *counts, f"{sign_test(points):.2g}"]
     columns = ["mean difference", "above", "interval above 0", "interval below 0", "p"]
     note = "Intervals: 95 %, paired bootstrap over the test sentences of a target; p: sign test over targets."
+    if scores.loc[scores["method"].isin(TRAINED), "seed"].nunique() > 1:
+        note += " Differences are of the mean over seeds, intervals of the first seed."
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     return render("Differences", note, frame, {columns[0]: "+.2f"}, "methods")
 
@@ -233,7 +235,7 @@ def difference_table(scores: pd.DataFrame, task: str) -> str:
 def direct_table(scores: pd.DataFrame, task: str) -> str:
     """List direct transfer from every source."""
     table = grid(scores, TASKS[task][1])
-    single, methods = single_sources(table), [m for m in table if m.startswith("direct:")]
+    single, methods = single_sources(scores, table), [m for m in table if m.startswith("direct:")]
     table = table[[*single, *(m for m in methods if m not in single)]].dropna(how="all")
     table = table.assign(
         **{"best source": table[single].max(axis=1), "mean of sources": table[single].mean(axis=1)}
@@ -247,7 +249,7 @@ def comparison_table(scores: pd.DataFrame, task: str) -> str:
     """Compare the remaining methods with the vote, the pool, and one another."""
     table = grid(scores, TASKS[task][1])
     others = [m for m in table if ":" not in m and m not in (*MAIN, "source")]
-    others += [m for m in table if m.startswith("direct:") and m not in single_sources(table)]
+    others += [m for m in table if m.startswith("direct:") and m not in single_sources(scores, table)]
     table = table[[*(m for m in ("vote", "pool", "paper-pool") if m in table), *others]].dropna(
         how="all", subset=others
     )
@@ -383,8 +385,8 @@ def ranking_table(scores: pd.DataFrame, task: str) -> str:
             rows[str(target)] = [*rhos, first[7:], best[7:], right[best] - right[first]]
     columns = [*(measure.replace("_", " ") for measure in MEASURES), "agrees most", "best", "points lost"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    if len(table) > 1:
-        table.loc[f"mean of {len(table)}"] = table.select_dtypes("number").mean()
+    if len(whole := published_targets(scores, table.index)) > 1:
+        table.loc[f"mean of {len(whole)}"] = table.loc[whole].select_dtypes("number").mean()
     note = "Spearman's rho of each measure with direct transfer on the test files; 1 is the true order."
     return render("Sources ranked without labels", note, table, dict.fromkeys(columns[:4], ".2f"))
 
@@ -405,25 +407,21 @@ def weight_table(scores: pd.DataFrame, task: str) -> str:
 
 def search_table(scores: pd.DataFrame, task: str) -> str:
     """Summarise random searches of learning rate and pull (l2)."""
-    metric, trials = TASKS[task][1], scores[scores["method"].str.contains(":trial=", regex=False)]
+    metric = TASKS[task][1]
+    trials = scores[scores["method"].str.contains(":trial=") & scores["split"].isin(["dev", ""])]
+    table = trials.pivot_table(index="method", columns="metric", values="value")
+    if metric not in table:
+        return ""
     rows: dict[str, list[object]] = {}
-    for method, group in trials.groupby(trials["method"].str.split(":").str[0]):
-        table = group.pivot_table(index="method", columns="metric", values="value").sort_values(
-            metric, ascending=False
-        )
-        values = table[metric]
-        best = [f"{table[name].iloc[0]:.1e}" for name in ("learning_rate", "l2")]
-        rows[str(method)] = [
-            str(len(table)),
-            *best,
-            values.iloc[0],
-            values.iloc[1],
-            values.median(),
-            values.iloc[-1],
-        ]
+    for method, group in table.groupby(table.index.str.rpartition(":trial=").get_level_values(0)):
+        ordered = group.dropna(subset=metric).sort_values(metric, ascending=False)
+        values, best = ordered[metric], ordered.iloc[0]
+        settings = [f"{best[name]:.1e}" for name in ("learning_rate", "l2")]
+        top = [*values.iloc[:2], math.nan][:2]
+        rows[str(method)] = [str(len(values)), *settings, *top, values.median(), values.iloc[-1]]
     columns = ["trials", "learning rate", "l2", "best", "second", "median", "worst"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return render("Random search", "Development scores of the trials.", table, first="method")
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return render("Random search", "Development scores of the trials.", frame, first="method")
 
 
 def mean_curves(scores: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -453,14 +451,10 @@ def time_table(scores: pd.DataFrame) -> str:
     return render("Time", "Jobs that ran side by side count each.", table, {"number": ".0f"}, "jobs")
 
 
-def dev_score_table(scores: pd.DataFrame, task: str) -> str:
-    """Compare the main methods by their development scores."""
-    return score_table(scores, task, "dev")
-
-
 TABLES: list[Callable[[pd.DataFrame, str], str]] = [
-    score_table, difference_table, dev_score_table, direct_table, comparison_table, ablation_table,
-    chart_table, distance_table, source_table, ranking_table, weight_table, search_table, curve_table,
+    score_table, difference_table, partial(score_table, split="dev"), direct_table, comparison_table,
+    ablation_table, chart_table, distance_table, source_table, ranking_table, weight_table, search_table,
+    curve_table,
 ]  # fmt: skip
 
 

@@ -141,11 +141,32 @@ def test_the_other_tables(scores):
     distance = report.distance_table(scores, "parser")
     assert line(distance, "Persian (fa)") == ["3.00", "4.00", "1.00", "+0.5"]
     ranking = report.ranking_table(scores, "parser")
-    assert line(ranking, "mean of 5") == ["1.00", "1.00", "1.00", "1.00", "", "", "0.0"]
+    assert line(ranking, "mean of 4") == ["1.00", "1.00", "1.00", "1.00", "", "", "0.0"]  # not the stand-in
     weights = report.weight_table(scores, "parser")
     assert line(weights, "Italian (it)") == ["0.12", "0.88", "2.500", "2.250", "1.500"]
     assert line(report.source_table(scores, "parser"), "English (en)") == ["1,234", "84.2", "86.9"]
     assert line(report.time_table(scores), "frozen, parser, training") == ["1", "1.5"]
+
+
+def test_differences_are_over_published_targets_with_intervals(scores):
+    ends = [
+        row(target, "pool", f"over:vote:{end}", value)
+        for target in ("it", "fa", "ar")
+        for end, value in (("low", 0.1), ("high", 0.4))
+    ]
+    changed = scores["target"].eq("ar") & scores["method"].eq("pool") & scores["metric"].eq("las")
+    scores = scores.assign(value=scores["value"].mask(changed, 90.0))
+    table = report.difference_table(pd.concat([scores, pd.DataFrame(ends)]), "parser")
+    assert line(table, "pool over vote") == ["+0.25", "2 of 2", "2", "0", "0.5"]
+    assert "intervals of the first seed" in table
+
+
+@pytest.mark.parametrize(("source", "best"), [("sl", "79.0"), ("spacy-x", "79.0"), ("joined", "77.0")])
+def test_pooled_sources_of_any_name_may_be_the_best(scores, source, best):
+    rows = [row("it", f"direct:{source}", "las", 79.0)]
+    rows += [row("it", f"direct:{source}", "agreement", 0.9, "text")] * (source != "joined")
+    table = report.direct_table(pd.concat([scores, pd.DataFrame(rows)]), "parser")
+    assert line(table, "Italian (it)")[-2] == best
 
 
 def test_ablations_stand_below_their_method():
@@ -165,9 +186,17 @@ def test_a_search_is_summed_up():
         for trial, (rate, las) in trials.items()
         for metric, value in (("learning_rate", rate), ("l2", 1e-3), ("las", las))
     ]
+    rows += [row("fa", f"pptx:trial={trial}", "las", 90.0, seed=42) for trial in trials]  # of the test files
+    rows += [entry | {"method": "pool:wide:trial=1"} for entry in rows[:3]]
     assert line(report.search_table(pd.DataFrame(rows), "parser"), "pptx") == [
         "3", "3.0e-04", "1.0e-03", "55.0", "50.0", "50.0", "45.0",
     ]  # fmt: skip
+    assert line(report.search_table(pd.DataFrame(rows), "parser"), "pool:wide")[3:] == [
+        "50.0",
+        "",
+        "50.0",
+        "50.0",
+    ]
 
 
 def test_curves_are_means_over_targets_that_have_all(scores):
