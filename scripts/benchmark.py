@@ -441,7 +441,7 @@ def units(sizes: Sizes) -> Iterator[Line]:
         "encoder A, scores": lambda: model(**inputs),
         "encoder B, base size": lambda: base(input_ids=pieces),
         "marginals and best tree": lambda: (trees[0].marginals_and_total(), trees[0].best_candidates()),
-        "pool and chart": lambda: make_chart(read, ChartSettings(), None, with_pool=True),
+        "pool and chart": lambda: make_chart(read, ChartSettings()),
     }
     with torch.no_grad():
         for name, work in works.items():

@@ -132,5 +132,5 @@ def test_weights_by_group_must_fit_the_groups():
         log_opinion_pool(sources, torch.ones(3, 4, 2))
     weights = torch.ones(3, 2, 4)
     weights[:, 1, 2] = 0
-    with pytest.raises(ValueError, match=r"not all zero; found weights of shape \(3, 2, 4\)"):
+    with pytest.raises(ValueError, match="not all zero"):
         log_opinion_pool(sources, weights)

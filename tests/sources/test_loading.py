@@ -15,7 +15,7 @@ from helpers.tiny_models import save_bert
 from hf_xst import numerics
 from hf_xst.charts.dataset import load_charts
 from hf_xst.data import ConlluSentence, write_conllu
-from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading
+from hf_xst.sources import OtherTagger, SourcePool, SourceSettings, load_source, loading, tag_distribution
 from hf_xst.sources.loading import (
     SourceSpec,
     load_sources,
@@ -232,3 +232,19 @@ def test_the_digest_is_remembered_until_a_tensor_changes(change, monkeypatch):
     with torch.no_grad():
         change(next(model.parameters()))
     assert model_digest(model) != digest
+
+
+@pytest.mark.parametrize(("tags", "lengths"), [("AB", [2, 3]), ("AB", [3, 1]), ("ABC", [1, 3])])
+def test_distributions_over_other_words_or_labels_are_rejected(tags, lengths):
+    class Careless:
+        names, columns = ["A", "B", "<s>", "</s>"], ("upos",)
+
+        def distributions(self, rows):
+            shape = (len(rows), max(lengths), len(tags))
+            return tag_distribution(torch.zeros(shape), torch.tensor(lengths), [*tags, "<s>", "</s>"])
+
+    rows = [{"words": ["one"]}, {"words": ["three", "more", "words"]}]
+    with pytest.raises(
+        ValueError, match=r"source careless returned a LinearChainCRF .* lengths \[3, 5\] over \{4\}"
+    ):
+        SourcePool({"careless": Careless()}).read(rows)

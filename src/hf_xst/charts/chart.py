@@ -148,20 +148,18 @@ class Chart(NamedTuple):
     """A chart of B sentences.
 
     `kept` (B, G, C) marks the likeliest candidates, `allowed` (B, G, C) adds the best structure of each
-    source, `pooled` (B, G, C) holds the pooled log-probabilities, or None if the rule did not require them.
+    source, `pooled` (B, G, C) holds the pooled log-probabilities, of the logarithmic pool for the union.
     """
 
     kept: Tensor
     allowed: Tensor
-    pooled: Tensor | None
+    pooled: Tensor
 
 
 def make_chart(
     sources: SourceDistributions,
     settings: ChartSettings,
     weights: Tensor | Sequence[float] | None = None,
-    *,
-    with_pool: bool = False,
 ) -> Chart:
     """Make the chart of each sentence. Every chart of the package comes from here.
 
@@ -169,12 +167,9 @@ def make_chart(
         sources: the distributions; the temperature must already be applied.
         settings: rule, sigma and floor; the weights by name do not count here.
         weights: of the pool, (S,), uniform by default; a source of weight 0 still adds its best structure.
-        with_pool: also return the pooled log-probabilities for the union.
     """
-    pooled = None
-    if with_pool or settings.rule != "union":
-        pooled = sources.pooled(settings.rule, weights, settings.floor)
-    if settings.rule == "union" or pooled is None:
+    pooled = sources.pooled(settings.rule, weights, settings.floor)
+    if settings.rule == "union":
         kept = sources.kept(settings.sigma).any(0)
     else:
         kept = threshold(pooled, settings.sigma, sources.valid)

@@ -32,7 +32,9 @@ def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, l
         )
     total = given.sum(0)
     if not bool(torch.isfinite(given).all()) or bool((given < 0).any()) or not bool((total > 0).all()):
-        raise ValueError(f"weights must be finite, not negative, and not all zero; found {_brief(given)}")
+        raise ValueError(
+            f"weights must be finite, not negative, and not all zero; found {given.tolist()!s:.80}"
+        )
     return given / total
 
 
@@ -43,10 +45,6 @@ def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tenso
     require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
     normalised = normalised_weights(weights, log_marginals.shape[0], log_marginals)
     return normalised[:, None, None] if normalised.dim() == 1 else normalised
-
-
-def _brief(weights: Tensor) -> str:
-    return str(weights.tolist()) if weights.dim() == 1 else f"weights of shape {tuple(weights.shape)}"
 
 
 def log_opinion_pool(
@@ -88,8 +86,10 @@ def log_opinion_pool(
         pooled = pooled + torch.where(missing, 0.0, logs) * weight[..., None]
     alone = possible.any(-1) & ~supported.any(-1)
     if bool(alone.any()):
-        best = best_of_sources(log_marginals, normalised) & possible
-        supported = torch.where(alone[..., None], best, supported)
+        counts = (log_marginals > -torch.inf).any(-1) & (normalised > 0)  # (S, B, G)
+        best = log_marginals.argmax(-1, keepdim=True)
+        marked = torch.zeros_like(log_marginals, dtype=torch.bool).scatter(-1, best, counts[..., None])
+        supported = torch.where(alone[..., None], marked.any(0) & possible, supported)
         pooled = torch.where(alone[..., None], 0.0, pooled)
     return log_normalise(torch.where(supported, pooled, -torch.inf), -1)
 
@@ -109,21 +109,6 @@ def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:
     return log_normalise(with_floor(log_marginals, floor).masked_fill(~valid, -torch.inf), -1)
 
 
-def best_of_sources(log_marginals: Tensor, normalised: Tensor) -> Tensor:
-    """Mark each group's likeliest candidate under every source of positive weight: bool (B, G, C).
-
-    Args:
-        log_marginals: (S, B, G, C).
-        normalised: as `group_weights` returns them.
-    """
-    marked = torch.zeros(log_marginals.shape[1:], dtype=torch.bool, device=log_marginals.device)
-    for source, share in zip(log_marginals, normalised, strict=True):
-        best = source.argmax(-1, keepdim=True)
-        counts = ((source > -torch.inf).any(-1) & (share > 0))[..., None]
-        marked |= torch.zeros_like(marked).scatter(-1, best, counts)
-    return marked
-
-
 def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] | None = None) -> Tensor:
     """Mark groups with candidates on which the sources of positive weight share no support: bool (B, G)."""
     idle = group_weights(weights, log_marginals) == 0
@@ -132,19 +117,14 @@ def unsupported_groups(log_marginals: Tensor, weights: Tensor | Sequence[float] 
     return has.any(0).any(-1) & ~shared
 
 
-def group_log_marginals(source: Structure) -> Tensor:
-    """Return a distribution's log-marginals by group, (B, G, C); -inf where the probability is zero."""
-    return source.group_view(source.marginals()).log()
-
-
 def stacked_log_marginals(sources: Sequence[Structure]) -> Tensor:
-    """Stack the log-marginals of several distributions over the same space: (S, B, G, C)."""
+    """Return the log-marginals of S distributions over one space, (S, B, G, C); -inf for probability 0."""
     if not sources:
         raise ValueError("no source; at least one distribution is required")
     shapes = {tuple(source.scores.shape) for source in sources}
     if len(shapes) > 1:
         raise ValueError(f"the sources' scores have shapes {sorted(shapes)}; map them to one label set first")
-    return torch.stack([group_log_marginals(source) for source in sources])
+    return torch.stack([source.group_view(source.marginals()).log() for source in sources])
 
 
 def linear_opinion_pool(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.models.columns import Row, StructureColumns, TagColumns, TreeColumns, possible_pairs
+from hf_xst.numerics import at_least_single
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
 
@@ -127,6 +128,7 @@ def tag_distribution(
         names: the T tags and the two boundaries.
         scheme: `"bio"` to exclude invalid pairs, which ties neighbouring words.
     """
+    log_probs = at_least_single(log_probs)
     boundary = torch.zeros_like(log_probs[:, :1])
     padded = torch.cat([log_probs, boundary], 1)  # (B, N+1, T): the pair before each word and the end
     emissions = torch.nn.functional.pad(padded, (0, 2))  # (B, N+1, T+2)
@@ -144,7 +146,7 @@ def tree_distribution(log_probs: Tensor, lengths: Tensor) -> DependencyTreeCRF:
         log_probs: (B, N, N+1, L), log-probabilities of head (0 the root) and label of each word.
         lengths: (B,) words of each sentence.
     """
-    arcs = log_probs.transpose(1, 2)  # (B, N+1, N, L): head first
+    arcs = at_least_single(log_probs).transpose(1, 2)  # (B, N+1, N, L): head first
     return DependencyTreeCRF(torch.nn.functional.pad(arcs, (0, 0, 1, 0)), lengths)
 
 

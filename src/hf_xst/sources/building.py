@@ -36,8 +36,7 @@ class ChartMaker:
     def __call__(self, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
         """Return a batch of rows with the columns of their charts, and counts."""
         sources = self.pool.read(rows).softened(self.settings.temperature)
-        chart = make_chart(sources, self.settings, self.weights, with_pool=True)
-        assert chart.pooled is not None
+        chart = make_chart(sources, self.settings, self.weights)
         groups = sources.space.group_lengths.tolist()
         source_best = sources.best.tolist()
         pool_best = sources.with_pooled(chart.pooled).best_candidates().tolist()

@@ -42,12 +42,25 @@ class PooledSource:
             own: Structure = self.source.distribution(output)
         else:
             own = self.source.distributions(rows)
+            self._check(own, rows)
         if self.relabelling.is_identity:
             return self.kind.with_label_rules(own)
         if self.relabelling.dropped:
             self.dropped_mass = self._mass_on_dropped(own)
         scores = self.relabelling.scores(own.scores, -torch.inf)
         return self.kind.with_label_rules(own.with_scores(scores), self.relabelling.new)
+
+    def _check(self, own: Structure, rows: Sequence[Row]) -> None:
+        """Raise ValueError if the source returned something else than the structures of the rows."""
+        kind, added = self.kind, sum(self.kind.added_groups)
+        expected = [len(row["words"]) + added for row in rows], {len(kind.names)}
+        found = own.lengths.tolist(), {own.scores.shape[axis] for axis in own.LABEL_AXES}
+        if not isinstance(own, kind.structure) or found != expected:
+            raise ValueError(
+                f"the source {self.name} returned a {type(own).__name__} of the lengths {found[0]} over "
+                f"{found[1]} labels; expected a {kind.structure.__name__} of the lengths {expected[0]} over "
+                f"{expected[1]} labels, special ones included"
+            )
 
     def _mass_on_dropped(self, own: Structure) -> Tensor:
         """Sum the marginals of candidates with at least one label that is dropped: (B,)."""

@@ -84,7 +84,6 @@ def run_steps(sentence: SentenceDistributions, weights: Mapping[str, float], sig
     sources = sentence.distributions
     pool_weights = [weights[name] for name in sentence.sources]
     chart = make_chart(sources, ChartSettings(sigma=sigma), pool_weights)
-    assert chart.pooled is not None
     # A floor gives probability to impossible candidates too, which a sigma of 1 would keep.
     kept = chart.allowed & (sources.log_marginals > -torch.inf).any(0)
     ensemble = sources.with_pooled(chart.pooled)

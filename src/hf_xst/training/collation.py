@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 import torch
@@ -119,9 +120,8 @@ class ChartCollator(Collator):
                 chart = stored[narrowed(stored, log_probs, self.use.sigma)]
         triples = [chart[:0] if self.use.sigma == 0 else chart]
         if self.use.best == "sources":
-            bests = [row["source_best"] for row in rows]
-            for source in range(max(len(best) for best in bests)):
-                triples.append(structure_triples([b[source] if source < len(b) else () for b in bests]))
+            bests = zip_longest(*(row["source_best"] for row in rows), fillvalue=())
+            triples += map(structure_triples, bests)
         elif self.use.best == "pool":
             triples.append(pool_best)
         return batch | {"chart": self._relabelled(torch.cat(triples))}
