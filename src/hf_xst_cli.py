@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -46,6 +48,9 @@ COMMANDS = {name: command for group in GROUPS.values() for name, command in grou
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, or 1 after an error, 2 after wrong usage, 130 if interrupted."""
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:  # closed by the caller
+            setattr(sys, stream, Path(os.devnull).open(mode))
     name, *words = list(sys.argv[1:] if argv is None else argv) or [""]
     if name in ("-h", "--help", "--version"):
         sys.stdout.write(f"hf-xst {version('hf_xst')}\n" if name == "--version" else _overview())

@@ -114,6 +114,25 @@ def test_empty_lists_and_null_replace_defaults(tmp_path, empty):
     assert parse(config) == ExampleOptions(output="o", names=[], number=None)
 
 
+def test_a_tilde_is_the_home_folder_wherever_a_path_begins(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/kim")
+    config = write(tmp_path / "c.yaml", "output: ~/o\nnames: [a=~/x, 'train=~/y,dev=~']\n")
+    expected = ExampleOptions(
+        output="/home/kim/o", names=["a=/home/kim/x", "train=/home/kim/y,dev=/home/kim"]
+    )
+    assert parse(config) == expected
+    assert parse("--output=~/o", "--long-name", "a~/b~ ~c/~/").output == "/home/kim/o"
+    assert parse("--output=o", "--long-name", "a~/b~ ~c/~/").long_name == "a~/b~ ~c/~/"
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_standard_streams_may_be_closed(monkeypatch, name):
+    monkeypatch.setattr(sys, name, None)
+    assert hf_xst_cli.main(["--help"]) == 0
+    assert hf_xst_cli.main(["nothing"]) == 2
+    getattr(sys, name).close()
+
+
 @pytest.mark.parametrize("positional", ["long_name", "names"])
 def test_first_word_sets_the_positional_option(tmp_path, positional):
     single = positional == "long_name"
@@ -153,7 +172,10 @@ def test_wrong_flags_exit_with_2(capsys, words, message):
         ("output: [a, b]\n", "c.yaml: output takes a single value"),
         ("- output\n", "c.yaml: expected a mapping of option names to values"),
         ("", "c.yaml: expected a mapping of option names to values"),
-        ("output: {\n", "while parsing a flow"),
+        ("output: {\n", "c.yaml is not valid YAML: while parsing a flow"),
+        ("output: o\n---\nrate: 3\n", "c.yaml is not valid YAML: expected a single document"),
+        ("output: *o\n", "c.yaml is not valid YAML: found undefined alias"),
+        ("? [rate]\n: 3\n", 'unknown option ["rate"]'),
         ("output: o\nrate: high\n", "invalid float value: 'high'"),
         ("rate: 3\n", "required: --output"),
         ("output: null\n", "required: --output"),

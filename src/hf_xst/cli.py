@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 _MAX_MESSAGE = 2000
+_HOME = re.compile("(?:^|(?<=[=,]))~(?=/|$)")
 _format_warning = warnings.formatwarning
 _EXPECTED = (ValueError, ImportError, RuntimeError)  # with a message that says what to do
 _NO_MEMORY = re.compile("MemoryError|out of memory|allocate memory")
@@ -148,7 +149,7 @@ def parse(
             flags[:1] = _read_yaml(Path(flags[0]), options)
         elif positional and flags and (flags[0] == "-" or not flags[0].startswith("-")):
             flags.insert(0, f"--{positional.replace('_', '-')}")
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         parser.error(explain(error))
     namespace, rest = parser.parse_known_args(flags)
     if rest:
@@ -183,12 +184,18 @@ def _settings(field: dataclasses.Field[Any], kind: Any) -> dict[str, Any]:
     if NoneType in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is list:
-        return settings | {"nargs": "*", "type": get_args(kind)[0]}
+        kind = get_args(kind)[0]
+        settings["nargs"] = "*"
     if get_origin(kind) is Literal:
         return settings | {"choices": get_args(kind)}
     if kind is bool:
         return settings | {"nargs": "?", "const": True, "type": _boolean}
-    return settings | {"type": kind}
+    return settings | {"type": _expanded if kind is str else kind}
+
+
+def _expanded(text: str) -> str:
+    """Replace `~`, which shells keep in `--flag=~/x`, by the home folder."""
+    return _HOME.sub(lambda _: str(Path("~").expanduser()), text)
 
 
 def _boolean(text: str) -> bool:
@@ -229,15 +236,15 @@ def _read_yaml(path: Path, options: Mapping[str, argparse.Action]) -> list[str]:
     with path.open("rb") as stream:  # not its text, so that errors name the file
         try:
             root = yaml.compose(stream, Loader=yaml.SafeLoader)
-        except RecursionError:
-            raise ValueError(f"{path}: nested too deeply; expected option names and values") from None
+        except (yaml.YAMLError, RecursionError) as error:
+            raise ValueError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(root, yaml.MappingNode):
         raise ValueError(f"{path}: expected a mapping of option names to values")
     words: dict[str, list[str]] = {}
     for key, node in root.value:
-        flag = f"--{str(key.value).replace('_', '-')}"
+        flag = f"--{_text(key).replace('_', '-')}"
         if flag not in options:
-            raise ValueError(f"{path}: unknown option {key.value}{did_you_mean(flag, options)}")
+            raise ValueError(f"{path}: unknown option {_text(key)}{did_you_mean(flag, options)}")
         if flag in words:
             raise ValueError(f"{path}: duplicate option {key.value}")
         if node.tag == "tag:yaml.org,2002:null":

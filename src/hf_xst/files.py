@@ -220,15 +220,17 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
 def input_files(options: Any) -> dict[str, list[Path]]:
     """Return the local files that each option of a command names, by option.
 
-    Those of a folder are all but runs, hidden files, cards and pictures.
+    Those of a folder are all but runs, hidden files, cards, pictures, and outputs of commands inside of it.
     """
     files: dict[str, list[Path]] = {}
     for name, place in _inputs(options):
         inside = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
+        outputs = {path.parent for path in place.rglob("run")} - {place}
         files.setdefault(name, []).extend(
             path
             for path in inside
             if path.suffix not in _DESCRIPTIONS
+            and outputs.isdisjoint(path.parents)
             and not any(part == "run" or part[0] == "." for part in path.relative_to(place).parts)
         )
     return files

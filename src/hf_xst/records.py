@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,30 @@ def option(help_text: str, default: Any = None) -> Any:
 def required(help_text: str) -> Any:
     """Declare a required option."""
     return dataclasses.field(metadata={"help": help_text})
+
+
+def checked_options(options: Record) -> Record:
+    """Return the options of a command, with paths as text and tuples as lists.
+
+    Raises:
+        ValueError: an option has another type than declared, or a text is empty or no Unicode.
+    """
+    types_of = get_type_hints(type(options))
+
+    def plain(value: Any, name: str) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [plain(each, name) for each in value]
+        text = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if text == "":
+            raise ValueError(f"{name} is empty: leave it out, or give a value (is a shell variable unset?)")
+        if isinstance(text, str) and any("\ud800" <= mark <= "\udfff" for mark in text):
+            raise ValueError(
+                f"{name} is {text!r}, which is not UTF-8: rename the file, or set a UTF-8 locale"
+            )
+        return text
+
+    values = {name: checked(types_of[name], plain(each, name), name) for name, each in vars(options).items()}
+    return type(options)(**values)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -14,10 +14,12 @@ import pytest
 import yaml
 
 from hf_xst.commands import runs
-from hf_xst.commands.options import LoopArguments
+from hf_xst.commands.evaluate import evaluate
+from hf_xst.commands.options import EvaluateArguments, LoopArguments
 from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.training import key_values, training_arguments, warn_if_alone
 from hf_xst.console import say
+from hf_xst.records import checked_options
 
 
 @dataclass
@@ -190,6 +192,36 @@ def test_a_finished_run_does_not_require_its_inputs(inputs):
         shutil.rmtree(name)
     Path("some.vec").unlink()
     assert RunFolder("out", inputs).is_finished()
+
+
+@pytest.mark.parametrize("place", ["charts/model", "one/next/charts"])
+def test_outputs_inside_of_an_input_are_not_part_of_it(inputs, place):
+    Path(place, "run").mkdir(parents=True)
+    Path(place, "config.json").write_text("{}")
+    assert RunFolder("out", inputs).is_finished()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("output", "", "output is empty: leave it out"),
+        ("data", [""], "data is empty"),
+        ("treebank", "\udcfc.conllu", "not UTF-8: rename the file"),
+        ("seed", "7", "seed is '7'; expected int"),
+        ("data", "folder", r"data is 'folder'; expected list\[str\]"),
+        ("columns", None, r"columns is 'None'; expected list\[str\]"),
+        ("faulty", "drop", "faulty is 'drop'; expected 'error' or 'skip'"),
+    ],
+)
+def test_options_of_another_type_are_rejected(option, value, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{"output": "o", "treebank": "t", option: value})
+
+
+def test_python_callers_may_pass_paths_and_tuples():
+    given = EvaluateArguments(output=Path("o"), treebank=Path("t"), data=(Path("d"),), columns=("head",))
+    expected = EvaluateArguments(output="o", treebank="t", data=["d"], columns=["head"])
+    assert checked_options(given) == expected
 
 
 def test_a_run_that_never_began_to_train_may_be_changed(tmp_path):

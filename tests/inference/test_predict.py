@@ -360,6 +360,17 @@ def test_devices_are_written_directly(model, odd, tmp_path):
     assert not Path("/dev/null.part").exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is missing")
+def test_a_full_device_is_named(model, odd, capsys):
+    assert run("predict", "--model", model, "--input", odd, "--output", "/dev/full") == 1
+    assert "/dev/full: No space left on device" in capsys.readouterr().err
+
+
+def test_a_folder_as_input_is_named(model, tmp_path, capsys):
+    assert run("predict", "--model", model, "--input", tmp_path) == 1
+    assert f"{tmp_path}: found a folder, expected" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_ctrl_c_in_a_separate_process(model, tmp_path):
     source = many(tmp_path / "in.conllu", 1000)  # enough to be still running when the signal comes

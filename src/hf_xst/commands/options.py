@@ -17,7 +17,7 @@ from hf_xst.files import sole_owner
 from hf_xst.inference.annotation import BF16, AnnotationSettings
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.processes import shared_work, wait_for_all
-from hf_xst.records import option, required
+from hf_xst.records import checked_options, option, required
 from hf_xst.sources.agreement import Measure
 from hf_xst.sources.loading import OtherSourceSettings, SourceSettings, Task
 from hf_xst.sources.stored import LOST_MASS
@@ -48,8 +48,8 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
         def run(options: Options | None = None, /, **fields: Any) -> Result:
             if options is not None and fields:
                 raise TypeError(f"pass a {kind.__name__} or keyword arguments, not both")
-            options = kind(**fields) if options is None else options
-            output = vars(options).get("output") or vars(options)["folder"]
+            options = checked_options(kind(**fields) if options is None else options)
+            output = vars(options)["output" if hasattr(options, "output") else "folder"]
             is_main = os.environ.get("RANK", "0") == "0"
             with sole_owner(output, name) if is_main else nullcontext(), shared_work():
                 result = command(options)

@@ -17,7 +17,7 @@ from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
-from hf_xst.files import is_stream, protect_inputs
+from hf_xst.files import is_stream, name_in_errors, protect_inputs
 from hf_xst.inference.annotation import (
     BLOCK,
     Annotator,
@@ -204,7 +204,8 @@ def _output(path: str, file: ResumableFile | None) -> Iterator[Callable[[str, Co
     if process_index():  # only the main process writes
         yield lambda text, counts: None
     elif file is None:
-        with nullcontext(sys.stdout.buffer) if path == STREAM else Path(path).open("wb") as stream:
+        opened = nullcontext(sys.stdout.buffer) if path == STREAM else Path(path).open("wb")
+        with name_in_errors("stdout" if path == STREAM else path), opened as stream:
 
             def write(text: str, counts: Counts) -> None:
                 stream.write(text.encode())

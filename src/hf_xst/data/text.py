@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from datasets import Dataset
@@ -106,6 +106,8 @@ def _resolve_format(source: Source, format: str | None) -> str:
     resolved = SUFFIXES.get(suffix) if format is None else format
     if resolved not in _READERS:
         unknown = f"suffix {suffix!r}" if format is None else f"format {format!r}"
+        if isinstance(source, (str, os.PathLike)) and Path(source).is_dir():
+            unknown = "a folder"
         raise TextError(
             f"found {unknown}, expected one of {', '.join(SUFFIXES)}, or a format: {' '.join(_READERS)}",
             path=source_name(source),

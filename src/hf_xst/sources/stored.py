@@ -75,6 +75,7 @@ class MarginalsStore:
         content = json.dumps([_FORMAT, identity, structure.__name__, list(columns), lost_mass])
         self.folder = folder / hashlib.sha256(content.encode()).hexdigest()[:32]
         self._structure, self._columns, self._lost_mass = structure, columns, lost_mass
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._files = [_load(path) for path in sorted(self.folder.glob("*.arrow"))]
         self._starts = np.cumsum([0, *map(len, self._files)])
         # The beginning of each key, sorted, and where its sentence is: 16 bytes a sentence
