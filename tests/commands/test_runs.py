@@ -79,6 +79,12 @@ def test_a_run_folder_records_configuration_command_and_versions(tmp_path):
     assert [path.name for path in folder.path.iterdir()] == ["run"]
 
 
+def test_a_link_to_a_folder_that_does_not_exist_is_followed(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "new" / "out")
+    begun(tmp_path / "link")
+    assert (tmp_path / "new" / "out" / "run" / "config.yaml").is_file()
+
+
 def test_only_the_main_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "process_index", lambda: 1)
     folder = RunFolder(str(tmp_path / "out"), Some("out"))
@@ -93,6 +99,8 @@ def test_the_last_whole_checkpoint_counts(tmp_path):
     add_checkpoint(folder, 9)
     last = add_checkpoint(folder, 100)
     add_checkpoint(folder, 200, whole=False)
+    for copy in ("checkpoint-100 (copy)", "checkpoint-best", "checkpoint-300-old"):
+        shutil.copytree(last, folder.run / copy)
     assert folder.last_checkpoint() == str(last)
 
 

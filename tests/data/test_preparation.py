@@ -109,6 +109,12 @@ def test_report_is_one_line(sentence_text):
     )
 
 
+def test_only_the_first_faults_of_a_sentence_are_listed(sentence_text):
+    blank = sentence_text([("a", "X", "_", "_")] * 40, "blank")
+    with pytest.raises(GoldError, match=r"word 2: HEAD is blank; 77 more\); correct"):
+        prepare(from_text(blank), gold=True)
+
+
 def test_faulty_gold_raises_or_is_skipped(sentence_text):
     blank = sentence_text([("a", "X", "_", "_")], "blank")
     data = from_text(sentence_text(chain(2), "ok") + blank)

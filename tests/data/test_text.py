@@ -189,8 +189,11 @@ def test_streaming_reads_the_given_rows_once(tmp_path, monkeypatch):
     assert stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)["words"][:] == [["2"], ["3"], ["4"]]
     monkeypatch.setattr(hub_text, "load_dataset", None)
     assert len(stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)) == 3
-    (tmp_path / "train.jsonl").write_text('{"words": ["new"]}\n')
-    with pytest.raises(TypeError):  # read again
+    renamed = (tmp_path / "train.jsonl").rename(tmp_path / "dev.jsonl")
+    with pytest.raises(TypeError):  # read again: names decide about splits
+        stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)
+    renamed.write_text('{"words": ["new"]}\n')
+    with pytest.raises(TypeError):
         stream_from_hub(str(tmp_path), "train", 2, 5, cache_dir=cache)
 
 

@@ -21,7 +21,16 @@ import yaml
 from hf_xst.console import say
 from hf_xst.data.folders import treebank_files
 from hf_xst.data.treebank_facts import split_name
-from hf_xst.files import CHARTS, MODEL, RESULTS, input_files, protect_inputs, sha256_of, write_text
+from hf_xst.files import (
+    CHARTS,
+    MODEL,
+    RESULTS,
+    behind_link,
+    input_files,
+    protect_inputs,
+    sha256_of,
+    write_text,
+)
 from hf_xst.hub.privacy import find_secret
 from hf_xst.processes import process_index
 from hf_xst.records import read_json, read_yaml, write_json
@@ -53,7 +62,7 @@ class RunFolder:
     """
 
     def __init__(self, output: str, options: Any, *files: str, alone: bool = True, prefix: str = "") -> None:
-        self.path = Path(output)
+        self.path = behind_link(output)
         self.run = self.path / "run"
         self.is_main = process_index() == 0
         self._prefix = prefix
@@ -153,7 +162,9 @@ class RunFolder:
 
     def last_checkpoint(self) -> str | None:
         """Return the last complete checkpoint of an interrupted run, if any."""
-        paths = sorted(self.run.glob("checkpoint-*"), key=lambda path: -int(path.name.rsplit("-", 1)[1]))
+        numbers = (path.name.removeprefix("checkpoint-") for path in self.run.glob("checkpoint-*"))
+        steps = sorted((int(number) for number in numbers if number.isdecimal()), reverse=True)
+        paths = (self.run / f"checkpoint-{step}" for step in steps)
         return next((str(path) for path in paths if _is_complete(path)), None)
 
 

@@ -12,12 +12,11 @@ from typing import Any
 from datasets import Dataset, load_dataset
 from huggingface_hub import HfApi
 
-from hf_xst.data.layout import Row, cached_rows
+from hf_xst.data.layout import Row, cached_rows, file_key
 from hf_xst.data.preparation import prepared_features
 from hf_xst.data.segmentation import paragraph_sentences, paragraphs
 from hf_xst.data.sentence import BLANK
 from hf_xst.data.text import SUFFIXES
-from hf_xst.files import sha256_of
 from hf_xst.remote import HUB_ERRORS, explain_hub_error
 
 _PLACE = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(:(?P<config>[\w.-]+))?(@(?P<revision>[\w./-]+))?")
@@ -55,7 +54,7 @@ def stream_from_hub(
     match = _PLACE.fullmatch(source)
     if Path(source).is_dir() or match is None:
         place: dict[str, Any] = {"path": source}
-        version = [sha256_of(path) for path in sorted(Path(source).rglob("*")) if path.is_file()]
+        version = [file_key(path) for path in sorted(Path(source).rglob("*")) if path.is_file()]
     else:
         revision = _commit(match["name"], match["revision"])
         place, version = {"path": match["name"], "name": match["config"], "revision": revision}, [revision]

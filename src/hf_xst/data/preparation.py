@@ -25,7 +25,7 @@ from hf_xst.data.labels import LabelColumn, label_column
 from hf_xst.data.layout import STRINGS, map_rows, sentences_to_dataset
 from hf_xst.data.sentence import BLANK, head_number
 
-_VERSION = 1  # part of the fingerprint of cached results
+_VERSION = 2  # part of the fingerprint of cached results
 _MAX_NAMED = 3
 _FAULT, _TOO_LONG = "hf_xst_fault", "hf_xst_too_long"
 
@@ -231,7 +231,8 @@ def _prepare_row(
     for column in labels:
         result[column.name] = column.labels(row)
         faults += column.faults(result[column.name], words) if words else []
-    return result | {_FAULT: "; ".join(faults) or None}
+    more = [f"{len(faults) - _MAX_NAMED} more"] if len(faults) > _MAX_NAMED else []
+    return result | {_FAULT: "; ".join([*faults[:_MAX_NAMED], *more]) or None}
 
 
 def _examples(names: Sequence[str]) -> str:
