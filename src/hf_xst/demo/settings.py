@@ -6,17 +6,13 @@ resembles it, but together they cover most of it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 WordOrder = Literal["SVO", "SOV", "VSO", "VOS", "OVS", "OSV"]
 Case = Literal["acc", "gen", "dat", "loc", "ins", "abl"]
 
 WORD_ORDERS: tuple[WordOrder, ...] = get_args(WordOrder)
-CASES: tuple[Case, ...] = get_args(Case)
-PARTICLES = ("first", "last", "none")
-RATES = ("closed_syllables", "order_noise", "extraposition", "pro_drop", "cognates", "ambiguity")
-AMOUNTS = ("vector_noise", "language_noise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +47,6 @@ class LanguageSettings:
         language_noise: Length of the offset common to all vectors of the language.
         dimension: Size of the word vectors.
         world: Number of the world whose concepts the language expresses.
-
-    Raises:
-        ValueError: A value is out of range.
     """
 
     name: str
@@ -89,24 +82,6 @@ class LanguageSettings:
     language_noise: float = 0.3
     dimension: int = 32
     world: int = 0
-
-    def __post_init__(self) -> None:
-        values = asdict(self)
-        checks: dict[str, tuple[bool, str]] = {
-            "name": (self.name.isprintable() and len(self.name.split()) == 1, "a word without spaces"),
-            "word_order": (self.word_order in WORD_ORDERS, f"one of {', '.join(WORD_ORDERS)}"),
-            "cases": (set(self.cases) <= set(CASES), f"any of {', '.join(CASES)}"),
-            "question_particle": (self.question_particle in PARTICLES, f"one of {', '.join(PARTICLES)}"),
-            "consonants": (len(set(self.consonants)) >= 6, "at least 6 different letters"),
-            "vowels": (len(set(self.vowels)) >= 3, "at least 3 different letters"),
-            "dimension": (self.dimension >= 1, "1 or more"),
-            "world": (self.world >= 0, "0 or more"),
-            **{name: (0.0 <= values[name] <= 1.0, "a number from 0 to 1") for name in RATES},
-            **{name: (0.0 <= values[name] < float("inf"), "0 or more") for name in AMOUNTS},
-        }
-        for name, (is_valid, expected) in checks.items():
-            if not is_valid:
-                raise ValueError(f"{name} is {values[name]!r}; expected {expected}")
 
 
 def _order(before: str = "", after: str = "") -> dict[str, Any]:
