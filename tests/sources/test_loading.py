@@ -248,3 +248,15 @@ def test_distributions_over_other_words_or_labels_are_rejected(tags, lengths):
         ValueError, match=r"source careless returned a LinearChainCRF .* lengths \[3, 5\] over \{4\}"
     ):
         SourcePool({"careless": Careless()}).read(rows)
+
+
+@pytest.mark.parametrize("names", [["A", "A", "<s>", "</s>"], ["<s>", "</s>", "A", "B"]])
+def test_labels_that_occur_twice_are_rejected(names):
+    class Careless:
+        columns, distributions = ("upos",), None
+
+        def __init__(self):
+            self.names = names
+
+    with pytest.raises(ValueError, match=r"labels holds .* more than once"):
+        SourcePool({"careless": Careless()})

@@ -217,15 +217,13 @@ class ChartCounts:
                 raise ValueError(f"{name} is {count}; expected a count of at least 0")
 
     def __add__(self, other: ChartCounts) -> ChartCounts:
-        mass = dict(self.dropped_mass)
-        for name, more in other.dropped_mass.items():
-            mass[name] = mass.get(name, 0.0) + more
+        mine, theirs = self.dropped_mass, other.dropped_mass
         return ChartCounts(
             self.sentences + other.sentences,
             self.groups + other.groups,
             self.kept + other.kept,
             self.without_support + other.without_support,
-            mass,
+            {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in mine | theirs},
         )
 
 

@@ -38,12 +38,9 @@ def encoder_fingerprint(model: StructuredModel) -> str | None:
 def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> Tensor:
     """Run only a model's word encoder, in evaluation mode: (B, N, D) on the model's device."""
     lengths = torch.tensor([len(words) for words in sentences], device=model.device)
-    features = model.encoder.featurise(sentences)
+    features = {key: each.to(model.device) for key, each in model.encoder.featurise(sentences).items()}
     with evaluating(model):
-        embeddings: Tensor = model.encoder.words(
-            lengths, **{key: value.to(model.device) for key, value in features.items()}
-        )
-    return embeddings
+        return model.encoder.words(lengths, **features)  # type: ignore[no-any-return]
 
 
 class SharedEncoder:

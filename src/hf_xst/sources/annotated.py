@@ -88,10 +88,17 @@ class AnnotatedFile:
         return [(claims, count / counts.total()) for claims, count in counts.items()]
 
 
-class AnnotatedTags(OtherTagger):
-    """A tagger that returns the tags of a file."""
-
+class _FromFile:
     kind = "conllu"
+    _file: AnnotatedFile
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the file and its settings."""
+        return self._file.digest
+
+
+class AnnotatedTags(_FromFile, OtherTagger):
+    """A tagger that returns the tags of a file."""
 
     def __init__(self, file: AnnotatedFile) -> None:
         super().__init__(file.labels, file.columns[0], file.scheme)
@@ -110,19 +117,13 @@ class AnnotatedTags(OtherTagger):
                     probs[sentence, index] += share * spread
         return probs.log().float()
 
-    def digest(self) -> str:
-        """Return the SHA-256 of the file and its settings."""
-        return self._file.digest
 
-
-class AnnotatedTrees(OtherParser):
+class AnnotatedTrees(_FromFile, OtherParser):
     """A parser that returns the heads and relations of a file, without subtypes.
 
     The arcs of a sentence may have cycles or several roots. Candidates that the file does not have get no
     probability if they break the rule that `root` is the relation of head 0, and of no other head.
     """
-
-    kind = "conllu"
 
     def __init__(self, file: AnnotatedFile) -> None:
         super().__init__(file.labels)
@@ -144,10 +145,6 @@ class AnnotatedTrees(OtherParser):
         probs, fitted = self._probs(rows)
         distribution = super().distributions(rows)
         return _fit(distribution, probs.flatten(2), fitted.flatten(2)) if fitted.any() else distribution
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the file and its settings."""
-        return self._file.digest
 
     def _probs(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         """Return the probabilities of `log_probs`, and which candidates have one in MISC."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hf_xst.models.columns import Row, StructureColumns, TagColumns, TreeColumns, possible_pairs
+from hf_xst.models.configuration import check_names
 from hf_xst.numerics import at_least_single
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 from hf_xst.structures.base import Structure
@@ -45,6 +46,7 @@ class LabelledTags(TagColumns):
 
     def __init__(self, tags: Sequence[str], column: str = "upos", scheme: str | None = None) -> None:
         self._tags, self._column, self._scheme = list(tags), column, scheme
+        check_names("labels", self.names)
 
     @property
     def names(self) -> list[str]:
@@ -67,6 +69,7 @@ class LabelledTrees(TreeColumns):
 
     def __init__(self, relations: Sequence[str]) -> None:
         self._relations = list(relations)
+        check_names("labels", self.names)
 
     @property
     def names(self) -> list[str]:

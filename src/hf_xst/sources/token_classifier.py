@@ -78,7 +78,6 @@ class TokenClassifier(OtherTagger):
         if not tags:
             raise ValueError(f"all labels of the model are left out: {', '.join(names)}")
         super().__init__(tags, self.label_map.column, self.label_map.scheme)
-        check_names("labels", self.names)
         _report(model.name_or_path or self.kind, names, self.label_map)
         self._pieces = _ClassifierPieces(model, tokenizer)
         matrix = [[float(each == tag) for tag in tags] for each in self.label_map.tag_of]

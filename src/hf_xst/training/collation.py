@@ -102,20 +102,19 @@ class ChartCollator(Collator):
                     f"{' '.join(row['words'])[:60]!r}; rebuild the charts for this text"
                 )
         batch = super().__call__(rows)
-        fallback = structure_triples([row["pool_best"] for row in rows])
-        batch |= self._charts(rows, fallback)
-        batch["fallback"] = self._relabelled(fallback)
+        batch |= self._charts(rows)
         batch["units"] = row_units(rows)
         batch["sent_ids"] = [str(row.get("sent_id", "?")) for row in rows]
         return batch
 
-    def _charts(self, rows: Sequence[Row], pool_best: Tensor) -> dict[str, Tensor]:
-        batch: dict[str, Tensor] = {}
+    def _charts(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         stored = chart = from_ragged(rows)
+        pool_best = structure_triples([row["pool_best"] for row in rows])
+        batch = {"fallback": self._relabelled(pool_best)}
         if self.use.sigma or self.use.soft > 0:
             log_probs = stored_log_probs(rows)
             if self.use.soft > 0:
-                batch = {"soft": self._relabelled(stored), "soft_log_probs": log_probs}
+                batch |= {"soft": self._relabelled(stored), "soft_log_probs": log_probs}
             if self.use.sigma:
                 chart = stored[narrowed(stored, log_probs, self.use.sigma)]
         triples = [chart[:0] if self.use.sigma == 0 else chart]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -84,16 +85,14 @@ class ChartTrainer(StructuredTrainer):
             terms.append((self._soft, soft_loss(distribution, pooled, total)))
         is_empty = torch.stack([losses.isinf() for _, losses in terms])
         if bool(is_empty.any()):
-            self._count_empty(is_empty.any(0) & (inputs["units"] > 0), inputs["sent_ids"])
+            counted = (is_empty.any(0) & (inputs["units"] > 0)).tolist()
+            self._empty_count += sum(counted)
+            ids = dict.fromkeys([*self._empty_ids, *compress(inputs["sent_ids"], counted)])
+            self._empty_ids = [*ids][:MAX_REPORTED]
             fallback = chart_loss(distribution, to_mask(inputs["fallback"], distribution.valid))
             fallback = torch.where(fallback.isinf(), 0.0, fallback)
             terms = [(weight, torch.where(losses.isinf(), fallback, losses)) for weight, losses in terms]
         return torch.stack([weight * losses for weight, losses in terms]).sum(0)
-
-    def _count_empty(self, is_empty: Tensor, sent_ids: Sequence[str]) -> None:
-        self._empty_count += int(is_empty.sum())
-        ids = [sent_id for sent_id, empty in zip(sent_ids, is_empty.tolist(), strict=True) if empty]
-        self._empty_ids = list(dict.fromkeys([*self._empty_ids, *ids]))[:MAX_REPORTED]
 
     def empty_sentences(self) -> tuple[int, list[str]]:
         """Return how often a chart contained no structure since training began or resumed, and the first ids.
