@@ -4,7 +4,7 @@ Each part replaces its figures in FILE, of which `docs/performance.py` makes tab
 seconds of the process, which hardly depend on other load; real time where a note says so. Ways to compute the
 same are checked to agree before they are timed.
 
-    python scripts/benchmark.py [PART ...] [--quick] [--threads N] [--figures FILE]
+    python scripts/benchmark.py [PART ...] [--quick] [--figures FILE]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,6 +77,17 @@ class Sizes(NamedTuple):
 
 FULL = Sizes(80, 25, 40, 20, 6, {"arc_size": 512, "label_size": 128}, 99, 8.0)
 QUICK = Sizes(4, 8, 5, 5, 1, {"arc_size": 16, "label_size": 8, "feed_forward_size": 16}, 2, 0.0)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Give PyTorch so many threads, and the former number afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def fastest(works: Works, seconds: float, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
@@ -358,12 +370,8 @@ def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
     }
 
     def on_threads(count: int, work: Callable[[], object]) -> None:
-        before = torch.get_num_threads()
-        torch.set_num_threads(count)
-        try:
+        with threads(count):
             work()
-        finally:
-            torch.set_num_threads(before)
 
     for place in ("alone", "beside a busy process"):
         busy = [sys.executable, "-c", "while True: pass"]
@@ -466,24 +474,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"default: all ({', '.join(PARTS)})")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything work?")
-    parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch (1)")
     parser.add_argument("--figures", type=Path, default=FIGURES, help="file of figures")
     options = parser.parse_args(argv)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {unknown.pop()}; expected one of {', '.join(PARTS)}")
-    before = torch.get_num_threads()
-    torch.set_num_threads(options.threads)
-    try:
+    with threads(1), torch.random.fork_rng():
         for part in options.parts or PARTS:
-            with torch.random.fork_rng():
-                torch.manual_seed(0)
-                measured = [line for each in PARTS[part] for line in each(QUICK if options.quick else FULL)]
+            torch.manual_seed(0)
+            measured = [line for each in PARTS[part] for line in each(QUICK if options.quick else FULL)]
             figures = json.loads(options.figures.read_text()) if options.figures.exists() else {}
             figures[part] = {"machine": machine(), "lines": measured}
             write_text(options.figures, json.dumps(figures, indent=1) + "\n")
             print(part, *(json.dumps(line) for line in measured), sep="\n  ")
-    finally:
-        torch.set_num_threads(before)
     return 0
 
 

@@ -182,11 +182,11 @@ def weights(pool: SourcePool, gold: Any) -> dict[str, float]:
     """Learn the weights of 50 sentences by the published search and by the convex problem."""
     drawn = list(gold.select(draw_sentences(len(gold), 50, 0)))
     lesson = Lesson.read(pool, drawn, drawn)
-    found = published_weights(lesson.groups, np.array(lesson.lengths) + 1)
+    published, updates = published_weights(lesson.groups, np.array(lesson.lengths) + 1)
     losses = lesson.learn()["nll"]
     return {
-        "updates": found.updates,
-        "published": lesson.loss(found.weights),
+        "updates": updates,
+        "published": lesson.loss(published),
         "optimum": losses["learned"],
         "uniform": losses["uniform"],
     }

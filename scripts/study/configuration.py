@@ -189,7 +189,6 @@ class Study:
         sigma: probability mass kept in charts.
         bf16: sources run in bfloat16 for charts, and their encoders for combinations.
         seeds: of target models; sources take the first one.
-        about: text for the report.
         output: folder of tables; defaults to runs/study/NAME.
         jobs: folder of target models and results, relative to the output; two studies may share one if they
             agree in all jobs of the same name.
@@ -213,7 +212,6 @@ class Study:
     sigma: float = 0.95
     bf16: bool = False
     seeds: Sequence[int] = (42,)
-    about: str = ""
     output: str = ""
     jobs: str = "."
     source_models: str | None = None

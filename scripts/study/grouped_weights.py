@@ -49,16 +49,7 @@ class GroupedWeights:
     parameters: Array
 
     def weights(self, log_marginals: Tensor) -> Tensor:
-        """Return the weights (S, B, G) for `log_opinion_pool`, given log-marginals (S, B, G, C).
-
-        Raises:
-            ValueError: the number of sources differs.
-        """
-        if log_marginals.dim() != 4 or len(log_marginals) != len(self.parameters):
-            raise ValueError(
-                f"expected log-marginals (S, B, G, C) of {len(self.parameters)} sources, found shape "
-                f"{tuple(log_marginals.shape)}"
-            )
+        """Return the weights (S, B, G) for `log_opinion_pool`, given log-marginals (S, B, G, C)."""
         parameters = log_marginals.new_tensor(self.parameters)
         slopes = torch.einsum("sbgf,sf->sbg", certainty(log_marginals), parameters[:, 1:])
         return torch.softmax(parameters[:, 0, None, None] + slopes, 0)

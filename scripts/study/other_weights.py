@@ -22,15 +22,15 @@ from hf_xst.sources.agreement import write_weights
 def learn_other_weights(options: LearnWeightsArguments) -> None:
     """Learn both kinds of weights and write them with their losses, in nats per word."""
     lesson, _ = read_lesson(options)
-    published = published_weights(lesson.groups, np.array(lesson.lengths) + 1, seed=options.seed)
-    weights = dict(zip(lesson.names, published.weights.tolist(), strict=True))
+    published, updates = published_weights(lesson.groups, np.array(lesson.lengths) + 1, seed=options.seed)
+    weights = dict(zip(lesson.names, published.tolist(), strict=True))
     grouped = learn_grouped_weights(lesson.groups)
     content = {
         "published": weights,
-        "published_updates": published.updates,
+        "published_updates": updates,
         "grouped": grouped.by_name(lesson.names),
         "nll": {
-            "published": lesson.loss(published.weights),
+            "published": lesson.loss(published),
             "grouped": lesson.loss(grouped.of_groups(lesson.groups)),
         },
     }

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from hf_xst.charts.gold_groups import Array, GoldGroups, Places
 from hf_xst.charts.weights import PoolProblem
@@ -40,25 +41,10 @@ class PublishedSearch:
     batch_size: int = 80
 
 
-@dataclass(frozen=True)
-class PublishedWeights:
-    """The result of the search.
-
-    Args:
-        weights: (S,), positive, summing to one.
-        updates: number of steps.
-        stopped: whether the stopping rule ended the search before the last epoch.
-    """
-
-    weights: Array
-    updates: int
-    stopped: bool
-
-
 def published_weights(
     groups: GoldGroups, units: Places, *, seed: int = 0, search: PublishedSearch | None = None
-) -> PublishedWeights:
-    """Learn weights as in the published experiments.
+) -> tuple[Array, int]:
+    """Learn weights as in the published experiments, and return them (S,) with the number of steps.
 
     Args:
         groups: `GoldGroups.check` must have accepted them.
@@ -76,19 +62,14 @@ def published_weights(
         rate = search.learning_rate * search.decay**epoch
         for index in draw.permutation(len(batches)):
             problem, factor = batches[index]
-            weights = _softmax(logits)
+            weights = softmax(logits)
             slope = factor * problem.gradient(weights)
             logits = logits - rate * weights * (slope - weights @ slope)
             updates += 1
             before, norm = norm, float(np.linalg.norm(logits))
             if abs(norm - before) < search.tolerance:
-                return PublishedWeights(_softmax(logits), updates, stopped=True)
-    return PublishedWeights(_softmax(logits), updates, stopped=False)
-
-
-def _softmax(logits: Array) -> Array:
-    powers = np.exp(logits - logits.max())
-    return np.asarray(powers / powers.sum())
+                return np.asarray(softmax(logits)), updates
+    return np.asarray(softmax(logits)), updates
 
 
 def _buckets(groups: GoldGroups, batch_size: int) -> Iterator[Places]:

@@ -6,7 +6,6 @@ import json
 import math
 
 import numpy as np
-import pytest
 import torch
 from grouped_weights import GroupedWeights, certainty, certainty_of_groups, learn_grouped_weights
 from hypothesis import given, settings
@@ -85,11 +84,6 @@ def test_parameters_go_to_json_and_back_by_name():
     order = [2, 0, 1]
     turned = GroupedWeights.from_names(content, ["c", "a", "b"])
     torch.testing.assert_close(turned.weights(marginals[order]), found.weights(marginals)[order])
-
-
-def test_another_number_of_sources_is_refused():
-    with pytest.raises(ValueError, match=r"of 2 sources, found shape \(3, 2, 6, 4\)"):
-        GroupedWeights(np.zeros((2, 3))).weights(problem(0)[0])
 
 
 def test_certainty_by_hand():
