@@ -191,8 +191,9 @@ def test_other_bad_input_is_rejected():
         log_opinion_pool(logs(P, Q)[0])
     with pytest.raises(ValueError, match=r"floor is -0.1"):
         log_opinion_pool(logs(P, Q), floor=-0.1)
-    with pytest.raises(ValueError, match="NaN"):
-        log_opinion_pool(logs(P, [math.nan, 0.5, 0.5]))
+    for value in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="NaN or"):
+            log_opinion_pool(logs(P, [value, 0.5, 0.5]))
     with pytest.raises(ValueError, match="map them to one label set"):
         stacked_log_marginals(
             [IndependentGroups(torch.zeros(1, 2, 3)), IndependentGroups(torch.zeros(1, 2, 4))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -66,3 +68,20 @@ def test_votes_for_the_root_symbol_count_for_its_label(name):
     assert winner[0].tolist() == [[0, 1, 1]]
     alone = tree_votes(torch.zeros(2, 1, 1, dtype=torch.long), torch.tensor([[[0]], [[2]]]), root_label=ROOT)
     assert [part.tolist() for part in alone] == [[[0]], [[ROOT]]]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("place", [(1, 2, ROOT), (0, 1, 0), (0, 1, ROOT), (1, 2, 2)])
+def test_the_rule_hides_no_score_that_is_not_finite(value, place):
+    scores = torch.zeros(2, 3, 3, LABELS)
+    scores[1, *place] = value
+    trees = DependencyTreeCRF(scores, root_label=ROOT)
+    for compute in (trees.best, lambda: trees.topk(2), lambda: trees.sample(2), trees.marginals):
+        with pytest.raises(ValueError, match="sentence 1 of the batch"):
+            compute()
+
+
+@pytest.mark.parametrize("label", [-1, LABELS])
+def test_the_label_must_exist(label):
+    with pytest.raises(ValueError, match=f"root_label is {label}; expected the index of one of 3 labels"):
+        DependencyTreeCRF(torch.zeros(1, 3, 3, LABELS), root_label=label)

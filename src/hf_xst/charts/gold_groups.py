@@ -60,7 +60,7 @@ class GoldGroups:
             sentences: numbers of the B sentences in place of 0 to B - 1.
 
         Raises:
-            ValueError: the shapes do not fit, or a log-probability in a group with gold is NaN.
+            ValueError: the shapes do not fit, or a log-probability in a group with gold is NaN or +inf.
         """
         if log_marginals.dim() != 4 or tuple(gold.shape) != tuple(log_marginals.shape[1:3]):
             raise ValueError(
@@ -69,7 +69,7 @@ class GoldGroups:
             )
         chosen = gold >= 0
         raw = log_marginals.detach().permute(1, 2, 0, 3)[chosen].double()  # (M, S, C)
-        require(~raw.isnan(), "a log-marginal is NaN; every source must give a distribution")
+        require(raw < torch.inf, "a log-marginal is NaN or +inf; every source must give a distribution")
         logs = with_floor(raw, floor)
         kept = (raw > -torch.inf).any(1) if valid is None else valid[chosen] & (logs > -torch.inf).any(1)
         kept = kept.scatter(-1, gold[chosen][:, None], True)

@@ -39,10 +39,10 @@ def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, l
 
 
 def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tensor) -> Tensor:
-    """Return normalised weights that broadcast over groups, (S, 1, 1) or (S, B, G); reject NaN."""
+    """Return normalised weights that broadcast over groups, (S, 1, 1) or (S, B, G); reject NaN and +inf."""
     if log_marginals.dim() != 4:
         raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
-    require(~log_marginals.isnan(), "a log-marginal is NaN; every source must give a distribution")
+    require(log_marginals < torch.inf, "a log-marginal is NaN or +inf; every source must give a distribution")
     normalised = normalised_weights(weights, log_marginals.shape[0], log_marginals)
     return normalised[:, None, None] if normalised.dim() == 1 else normalised
 

@@ -36,7 +36,7 @@ class DependencyTreeCRF(Structure[Tree]):
             and marginals do not depend on it.
 
     Raises:
-        ValueError: scores or lengths have the wrong shape, type or range.
+        ValueError: scores, lengths or the root label have the wrong shape, type or range.
     """
 
     LABEL_AXES: ClassVar[tuple[int, ...]] = (-1,)
@@ -51,6 +51,10 @@ class DependencyTreeCRF(Structure[Tree]):
         root_label: int | None = None,
     ) -> None:
         super().__init__(scores, lengths)
+        if root_label is not None and not 0 <= root_label < scores.shape[3]:
+            raise ValueError(
+                f"root_label is {root_label}; expected the index of one of {scores.shape[3]} labels"
+            )
         self.root_label = root_label
         self.single_root = single_root
         self.projective = projective
@@ -75,6 +79,9 @@ class DependencyTreeCRF(Structure[Tree]):
         as_root = scores[..., self.root_label].clone()  # (B, N+1, N+1)
         scores[..., self.root_label] = NEGATIVE_INFINITY
         otherwise = scores.amax(3)
+        # The rule must not hide a NaN or +inf.
+        strongest = torch.maximum(as_root, otherwise)
+        checked_below_infinity(strongest.masked_fill(~self._valid_arcs(), NEGATIVE_INFINITY))
         scores[..., self.root_label] = as_root.masked_fill(otherwise > NEGATIVE_INFINITY, NEGATIVE_INFINITY)
         scores[:, 0].masked_fill_((as_root[:, 0] > NEGATIVE_INFINITY)[..., None], NEGATIVE_INFINITY)
         scores[:, 0, :, self.root_label] = as_root[:, 0]
