@@ -13,7 +13,8 @@ from helpers.categorical import IndependentGroups
 from helpers.chart_oracle import SPACES, entries, sources_of
 from hf_xst.charts import log_opinion_pool, stacked_log_marginals
 from hf_xst.charts.pooling import floored
-from hf_xst.sources.analysis import TERMS, DistanceTotals, split_distance
+from hf_xst.sources.agreement import add_totals
+from hf_xst.sources.analysis import TERMS, distance_terms, mean_distances, split_distance
 
 law = settings(deadline=None, max_examples=60)
 
@@ -33,10 +34,8 @@ def test_values_found_by_enumeration(shared, space, floor):
         marginals, gold = stacked_log_marginals(sources), gold_of(case, space, sources[0])
         for part in expected["lop"]:
             found = split_distance(marginals, gold, part["weights"], floor, valid=sources[0].valid)
-            totals = DistanceTotals()
             words = case["n"]
-            totals.add(sources[0], found, gold, words)
-            result = totals.result()["with_boundaries"]
+            result = mean_distances(distance_terms(sources[0], found, gold, words))["with_boundaries"]
             if floor:
                 assert result["per_group"]["kl"] == pytest.approx(
                     part["with_1e-9_added"]["kl_mean"], abs=1e-9, rel=1e-9
@@ -98,9 +97,8 @@ def test_excluded_gold_is_infinitely_far_without_a_floor():
     assert found["kl"].item() == math.inf
     assert found["error"].item() == math.inf
     assert found["diversity"].item() == pytest.approx(math.log(2))
-    totals = DistanceTotals()
-    totals.add(IndependentGroups(torch.zeros(1, 1, 3)), found, gold, 1)
-    assert totals.result()["impossible"] == 1
+    totals = distance_terms(IndependentGroups(torch.zeros(1, 1, 3)), found, gold, 1)
+    assert mean_distances(totals)["impossible"] == 1
     with_floor = split_distance(marginals, gold, floor=1e-9)
     assert 0 < with_floor["kl"].item() < 11
 
@@ -111,21 +109,19 @@ def test_scopes_and_unknown_gold():
     structure = IndependentGroups(torch.zeros(2, 3, 2), lengths)
     distances = {term: torch.tensor([[1.0, 10.0, 2.0], [4.0, 8.0, 99.0]]) for term in TERMS}
     gold = torch.tensor([[0, 0, 0], [0, 0, -1]])
-    totals = DistanceTotals((1, 1))
+    totals = {}
     for place in range(2):
         part = {term: value[place : place + 1] for term, value in distances.items()}
         one = structure.select(torch.tensor([place]))
-        totals.add(one, part, gold[place : place + 1], 2 - place)
-    found = totals.result()
+        add_totals(totals, distance_terms(one, part, gold[place : place + 1], 2 - place, (1, 1)))
+    found = mean_distances(totals)
     assert found["with_boundaries"]["per_group"]["kl"] == pytest.approx(25 / 5)
     assert found["with_boundaries"]["kl"] == pytest.approx(25 / 3)  # three words
     assert found["without_boundaries"]["per_group"]["error"] == pytest.approx(10)
     assert found["without_boundaries"]["diversity"] == pytest.approx(10 / 3)
     assert (found["unknown_gold"], found["impossible"]) == (0, 0)
-    unknown = DistanceTotals()
     distances["kl"][0, 0] = 0.0
-    unknown.add(structure, distances, torch.tensor([[-1, 0, 0], [0, 0, -1]]), 3)
-    found = unknown.result()
+    found = mean_distances(distance_terms(structure, distances, torch.tensor([[-1, 0, 0], [0, 0, -1]]), 3))
     assert found["unknown_gold"] == 1
     assert found["with_boundaries"]["per_group"]["kl"] == pytest.approx(24 / 4)
     assert found["with_boundaries"]["kl"] == pytest.approx(24 / 4 * 5 / 3)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -87,11 +87,11 @@ def describe(
         for name, settings in charts.items():
             soft = softened[settings.temperature]
             totals.quality[name].add(space, make_chart(soft, settings, weights[name]).allowed, gold)
-            if name in totals.distance:
+            if settings.rule == "pool":
                 distances = split_distance(
                     soft.log_marginals, gold, weights[name], settings.floor, valid=soft.valid
                 )
-                totals.distance[name].add(space, distances, gold, words)
+                totals.distance[name] = distance_terms(space, distances, gold, words, pool.kind.added_groups)
         return totals
 
     empty = Totals.empty(pool, charts)
@@ -104,8 +104,8 @@ class Totals:
 
     charts: Mapping[str, ChartSettings]
     quality: dict[str, QualityTotals]
-    distance: dict[str, DistanceTotals]
     sources: SourceMeasures
+    distance: dict[str, Any] = field(default_factory=dict)
     sentences: int = 0
     words: int = 0
 
@@ -116,7 +116,6 @@ class Totals:
         return cls(
             charts,
             {name: QualityTotals(added) for name in charts},
-            {name: DistanceTotals(added) for name, each in charts.items() if each.rule == "pool"},
             SourceMeasures(pool.source_names, first.sigma, first.floor),
         )
 
@@ -124,8 +123,7 @@ class Totals:
         """Add the measures of other sentences."""
         for name, quality in other.quality.items():
             self.quality[name] += quality
-        for name, distance in other.distance.items():
-            self.distance[name] += distance
+        add_totals(self.distance, other.distance)
         self.sources += other.sources
         self.sentences += other.sentences
         self.words += other.words
@@ -144,7 +142,7 @@ class Totals:
             "words": self.words,
             "charts": {name: settings[name] | each for name, each in quality.items()},
             "differences": {name: compare(quality[name], quality[base]) for name in others},
-            "distance": {name: totals.result() for name, totals in self.distance.items()},
+            "distance": {name: mean_distances(totals) for name, totals in self.distance.items()},
             "sources": sources,
             "selection": rank_correlations(sources, {name: each["right"] for name, each in sources.items()}),
         }
@@ -305,48 +303,40 @@ def split_distance(
     return {name: value.clamp(min=0).masked_fill(~known, 0) for name, value in found.items()}
 
 
-class DistanceTotals:
-    """Distance of one pool from gold, summed over batches; `added` as in `QualityTotals`.
+def distance_terms(
+    distribution: Structure,
+    distances: Mapping[str, Tensor],
+    gold: Tensor,
+    words: int,
+    added: tuple[int, int] = (0, 0),
+) -> dict[str, Any]:
+    """Sum the results of `split_distance` over a batch of `words` words; see `mean_distances`.
 
-    Groups whose gold label is unknown are left out and counted; the averages of the others stand for them.
+    Groups whose gold label (B, G) is unknown are left out and counted. `added` is as in `QualityTotals`.
     """
+    scopes: dict[str, dict[str, float]] = {}
+    for scope, counted in counted_groups(distribution, added).items():
+        known = counted & (gold >= 0)
+        scopes[scope] = {"groups": int(counted.sum()), "known": int(known.sum())}
+        scopes[scope] |= {term: float(distances[term].double()[known].sum()) for term in TERMS}
+    return {"words": words, "impossible": int((distances["kl"] == torch.inf).sum()), "scopes": scopes}
 
-    def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
-        self._added = added
-        self._totals: dict[str, Any] = {"words": 0, "impossible": 0, "scopes": {}}
 
-    def add(self, distribution: Structure, distances: dict[str, Tensor], gold: Tensor, words: int) -> None:
-        """Add a batch of `words` words; `distances` come from `split_distance`, gold is (B, G)."""
-        impossible = int((distances["kl"] == torch.inf).sum())
-        add_totals(self._totals, {"words": words, "impossible": impossible})
-        for scope, counted in counted_groups(distribution, self._added).items():
-            known = counted & (gold >= 0)
-            found: dict[str, Any] = {"groups": int(counted.sum()), "known": int(known.sum())}
-            found |= {term: float(distances[term].double()[known].sum()) for term in TERMS}
-            add_totals(self._totals["scopes"], {scope: found})
+def mean_distances(totals: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by scope `kl`, `error`, `diversity` per word, and per group under `per_group`.
 
-    def __iadd__(self, other: Self) -> Self:
-        """Add the distances of other sentences."""
-        add_totals(self._totals, other._totals)
-        return self
-
-    def result(self) -> dict[str, Any]:
-        """Return by scope `kl`, `error`, `diversity` per word, and per group under `per_group`.
-
-        `impossible` counts groups in which the pool gives gold no probability, `unknown_gold` those with an
-        unknown gold label.
-        """
-        found: dict[str, dict[str, Any]] = {}
-        for scope, sums in self._totals["scopes"].items():
-            means = {term: _ratio(sums[term], sums["known"]) for term in TERMS}
-            groups = _ratio(sums["groups"], self._totals["words"])
-            found[scope] = {term: mean * groups for term, mean in means.items()} | {"per_group": means}
-        total = self._totals["scopes"][SCOPES[0]]
-        return {
-            **by_scope(found),
-            "impossible": self._totals["impossible"],
-            "unknown_gold": total["groups"] - total["known"],
-        }
+    `totals` are sums of `distance_terms`. The averages over groups with known gold stand for the others.
+    `impossible` counts groups in which the pool gives gold no probability, `unknown_gold` those with an
+    unknown gold label.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for scope, sums in totals["scopes"].items():
+        means = {term: _ratio(sums[term], sums["known"]) for term in TERMS}
+        groups = _ratio(sums["groups"], totals["words"])
+        found[scope] = {term: mean * groups for term, mean in means.items()} | {"per_group": means}
+    total = totals["scopes"][SCOPES[0]]
+    unknown = total["groups"] - total["known"]
+    return {**by_scope(found), "impossible": totals["impossible"], "unknown_gold": unknown}
 
 
 def _ratio(part: float, whole: int) -> float:
