@@ -797,6 +797,8 @@ ERRORS = [
     ),
     ("train-source {one} {vec} --max-steps 0", "max_steps is 0; expected at least 1"),
     ("train-source {one} {vec} --batch-size 0", "batch_size is 0; expected at least 1"),
+    ("train-source {one} {vec} --patience 0", "patience is 0; expected at least 1"),
+    ("train-source {one} {vec} --plateau -1", "plateau is -1; expected at least 1"),
     ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),
     (
         "train-source {vec} --treebank {here}/one-dev.conllu",

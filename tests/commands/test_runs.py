@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -200,6 +200,28 @@ def test_a_finished_run_does_not_require_its_inputs(inputs):
         shutil.rmtree(name)
     Path("some.vec").unlink()
     assert RunFolder("out", inputs).is_finished()
+
+
+def test_inputs_may_be_moved(inputs):
+    Path("new").mkdir()
+    moved = {
+        name: str(Path(path).rename(f"new/{path}"))
+        for name, path in vars(inputs).items()
+        if name in ("vectors", "charts")
+    }
+    assert RunFolder("out", replace(inputs, **moved)).is_finished()
+    assert RunFolder("out", replace(inputs, charts=str(Path("new/charts").resolve()))).is_finished()
+    Path("two").mkdir()
+    shutil.copytree("one", "two/one")
+    for changes in (
+        {"sources": ["b=one", "user/b"]},
+        {"sources": ["a=two/one", "user/b"]},
+        {"sources": ["a=one", "user/c"]},
+        {"charts": "two"},
+        {"treebank": "user/c"},
+    ):
+        with pytest.raises(ValueError, match=rf"configuration: {next(iter(changes))} "):
+            RunFolder("out", replace(inputs, **changes)).is_finished()
 
 
 @pytest.mark.parametrize("place", ["charts/model", "one/next/charts"])

@@ -102,20 +102,27 @@ class RunFolder:
         digests = {}
         for name, paths in (input_files(self._options) | _treebank_files(self._config)).items():
             content = sorted((path.name, sha256_of(path)) for path in paths)
-            digests[name] = hashlib.sha256(repr(content).encode()).hexdigest()
+            if content:
+                digests[name] = hashlib.sha256(repr(content).encode()).hexdigest()
         return digests
 
     def differences(self) -> list[str]:
-        """List the settings and inputs that differ from those of the run in the folder."""
+        """List the settings and inputs that differ from those of the run in the folder.
+
+        An option that is the path of an input is compared by content, as files and folders may be moved.
+        """
         config, files = self.run / CONFIG, self.run / FILES
         begun = read_yaml(config) if config.exists() else {}
         wanted = yaml.safe_load(yaml.safe_dump(self._config))
+        before = read_json(files) if files.exists() else {}
+        same = [key for key, digest in self._digests.items() if before.get(key) == digest]
+        paths = [key for key in same if isinstance(wanted.get(key), str)]
+        moved = {"output", *(key for key in paths if "=" not in f"{begun.get(key)}{wanted[key]}")}
         settings = [
             f"{key} ({begun.get(key, 'unknown')} there, {value} now)"
             for key, value in wanted.items()
-            if key != "output" and (key not in begun or begun[key] != value)
+            if key not in moved and (key not in begun or begun[key] != value)
         ]
-        before = read_json(files) if files.exists() else {}
         changed = [name for name, digest in self._digests.items() if before.get(name, digest) != digest]
         return settings + [f"{name} (its content has changed)" for name in changed]
 

@@ -146,7 +146,7 @@ def _settings(options: TrainSourceArguments, folder: RunFolder, metric: str) -> 
         lr_scheduler_kwargs={
             "mode": "max",
             "factor": 0.5,
-            "patience": max(0, options.plateau - 1),
+            "patience": options.plateau - 1,
             "threshold": 0.0,
         },
         eval_strategy="epoch",

@@ -70,8 +70,9 @@ def training_arguments(
         ValueError: `--trainer` names an unknown setting or an invalid value, or the Trainer does not see all
             processes of a launcher.
     """
-    for name, smallest in {"max_steps": 1, "batch_size": 1, "epochs": 0}.items():
-        value = getattr(options, name)
+    at_least_1 = ("max_steps", "batch_size", "eval_every", "patience", "plateau")
+    for name, smallest in (("epochs", 0), *((name, 1) for name in at_least_1)):
+        value = vars(options).get(name)
         if value is not None and value < smallest:
             raise ValueError(f"{name} is {value}; expected at least {smallest}")
     started = int(os.environ.get("WORLD_SIZE", "1"))
