@@ -10,13 +10,22 @@ from helpers.small_models import RELATIONS, UPOS, charts, gold, model_of, vector
 from helpers.tiny_models import save_bert
 from hf_xst.charts.chart import ChartSettings
 from hf_xst.charts.dataset import ChartInfo, ChartSource
-from hf_xst.commands.initial_model import model_from_scratch
-from hf_xst.commands.options import NewModelArguments
+from hf_xst.commands.initial_model import model_from_scratch, resolve_initial_model
+from hf_xst.commands.options import NewModelArguments, TransferArguments
 from hf_xst.models.kinds import model_class
 
 
 def info(like, **fields):
     return ChartInfo(like.config.model_type, like.names, [ChartSource("en")], ChartSettings(), "en", **fields)
+
+
+@pytest.mark.parametrize("recorded", ["", "sourcez: [en=x]\n", "sources: []\n"])
+def test_a_configuration_without_sources_does_not_place_them(tmp_path, recorded):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(f"seed: 1\n{recorded}")
+    options = TransferArguments(output="o", charts=str(tmp_path))
+    with pytest.raises(ValueError, match="a source called en, whose place is not recorded: give --init-from"):
+        resolve_initial_model(options, info(model_of("parser")))
 
 
 @pytest.mark.parametrize("kind", ["parser", "tagger"])

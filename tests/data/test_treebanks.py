@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import re
 import socket
 
 import datasets
@@ -251,6 +253,16 @@ def test_cache_is_keyed_by_content(write, one, tmp_path, monkeypatch):
     assert names(load_treebank(path, cache_dir=cache)["data"]) == ["b"]
     write("a.conllu", one("a"))
     assert names(load_treebank(path, cache_dir=cache)["data"]) == ["a"]
+
+
+@pytest.mark.parametrize("size", [0, 200])
+def test_a_damaged_cache_is_named(write, one, tmp_path, size):
+    path = write("a.conllu", one("a"))
+    load_treebank(path, cache_dir=tmp_path / "cache")
+    (cached,) = (tmp_path / "cache").rglob("*.arrow")
+    os.truncate(cached, size)
+    with pytest.raises(ValueError, match=re.escape(f"{cached} is damaged (")):
+        load_treebank(path, cache_dir=tmp_path / "cache")
 
 
 def test_failed_build_leaves_no_files(write, one, tmp_path):

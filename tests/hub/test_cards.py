@@ -305,6 +305,14 @@ def test_example_is_predicted_again_for_a_new_model(folder: Path, tmp_path: Path
     assert json.loads((folder / "run/card-example.json").read_text())["predicted_by"] != old["predicted_by"]
 
 
+def test_a_broken_example_is_named(folder: Path) -> None:
+    save_model(folder)
+    (folder / "run").mkdir()
+    (folder / "run/card-example.json").write_text('{"words": 3}')
+    with pytest.raises(ValueError, match=r"card-example.json: words is '3'; expected list"):
+        write_card(folder)
+
+
 def test_parser_requires_tags_for_its_example(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_model(folder)
     assert card(folder, "--example", "w1 w2") == 1

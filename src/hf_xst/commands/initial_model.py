@@ -45,8 +45,8 @@ def resolve_initial_model(options: TransferArguments, info: ChartInfo) -> Transf
 def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSpec]:
     """Find sources of charts: by the command that made them here, otherwise by their Hub ids."""
     config = Path(charts) / "run" / "config.yaml"
-    if config.is_file():
-        specs = {spec.name: spec for spec in SourceSpec.parse_all(read_yaml(config)["sources"])}
+    if config.is_file() and (recorded := read_yaml(config).get("sources")):
+        specs = {spec.name: spec for spec in SourceSpec.parse_all(recorded)}
         return [specs[name] for name in names]
     sources = {source.name: source for source in info.sources}
     found = []

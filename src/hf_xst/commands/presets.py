@@ -240,8 +240,8 @@ def chart_use(options: TransferArguments, info: ChartInfo) -> ChartUse:
     default, held, sigma = preset_of(info).use, info.settings.sigma, options.sigma
     if sigma is not None and sigma > held:
         raise ValueError(
-            f"--sigma is {sigma}, but the charts hold {held} of the mass: give at most that, or make them "
-            f"again with build-charts --sigma {sigma}"
+            f"--sigma is {sigma}, but the charts hold {held} of the mass: pass at most {held}, or build "
+            f"charts with --sigma {sigma}"
         )
     if sigma is None and default.sigma is not None and default.sigma < held:
         sigma = default.sigma

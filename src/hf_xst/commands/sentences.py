@@ -168,12 +168,12 @@ def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, s
 
 
 def leave_out(rows: Dataset, files: Sequence[str]) -> Dataset:
-    """Leave out sentences that also stand in these files, compared by their words; print how many."""
+    """Leave out sentences that also occur in these files, compared by their words; print how many."""
     known = {words_hash(sentence.words) for path in files for sentence in iterate_unlabelled(path)}
     kept = np.flatnonzero(np.fromiter((words_hash(words) not in known for words in rows["words"]), bool))
     if len(kept) == len(rows):
         return rows
-    note = f"{len(rows) - len(kept)} of {len(rows)} sentences left out: they stand in {', '.join(files)}"
+    note = f"{len(rows) - len(kept)} of {len(rows)} sentences left out: they occur in {', '.join(files)}"
     return report_sentences(rows.select(kept), note)[0]
 
 

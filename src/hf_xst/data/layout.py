@@ -170,6 +170,9 @@ def cached_rows(
 
     Rows are streamed to the cache, so memory does not grow with their number; a failed build leaves no files.
     Each kind of reader has its own subfolder. The cache defaults to a folder in the cache of `datasets`.
+
+    Raises:
+        ValueError: the cached file is damaged.
     """
     root = Path(datasets.config.HF_DATASETS_CACHE if cache_dir is None else cache_dir)
     digest = hashlib.sha256(f"{_CACHE_VERSION} {key} {features}".encode()).hexdigest()
@@ -180,7 +183,10 @@ def cached_rows(
             while batch := list(islice(stream, _BATCH_SIZE)):
                 writer.write_batch({name: [row[name] for row in batch] for name in features})
             writer.finalize()
-    return Dataset.from_file(str(cached))
+    try:
+        return Dataset.from_file(str(cached))
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{cached} is damaged ({error}); remove it, and it is made again") from error
 
 
 def content_hash(rows: Dataset) -> str:

@@ -14,8 +14,9 @@ from hf_xst.drawing import chain_chart_svg, dependency_svg, tree_chart_svg
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import BLUE, element, picture, standalone, text, text_width
 from hf_xst.hub.facts import Facts
-from hf_xst.hub.run_records import METRICS, RunRecords
+from hf_xst.hub.run_records import EXAMPLE, METRICS, RunRecords
 from hf_xst.inference.annotation import find_tagger, load_tagger
+from hf_xst.records import from_mapping
 from hf_xst.sources.loading import load_model
 
 TREE, TABLE = "tree.svg", "table.svg"
@@ -88,7 +89,7 @@ def example_of(records: RunRecords) -> Example:
     """
     if not records.example:
         return INVENTED
-    example = Example(**records.example)
+    example = from_mapping(Example, records.example, EXAMPLE)
     if records.kind == "charts" or records.fingerprint in (None, example.predicted_by):
         return example
     model = load_model(str(records.folder))
