@@ -17,12 +17,14 @@ from hf_xst.charts.chart import SourceDistributions
 from hf_xst.sources.agreement import (
     AGREEMENT_POWER,
     MEASURES,
-    SourceMeasures,
+    add_totals,
     agreement_weights,
+    mean_measures,
     measure_sources,
     rank_correlations,
     rank_sources,
     select_sources,
+    source_terms,
     spearman,
 )
 from hf_xst.sources.pool import SourcePool
@@ -64,10 +66,11 @@ def batch_of(scores, lengths):
 
 def test_every_measure_matches_its_definition():
     scores, lengths = torch.randn(3, 2, 4, 5) * 2, [4, 2]
-    measures = SourceMeasures(["a", "b", "c"], sigma=0.7, floor=FLOOR)
+    totals = {}
     for place in range(2):  # batches add up
-        measures.add(*batch_of(scores[:, place : place + 1], lengths[place : place + 1]))
-    found = measures.result()
+        batch = batch_of(scores[:, place : place + 1], lengths[place : place + 1])
+        add_totals(totals, source_terms(["a", "b", "c"], *batch, sigma=0.7, floor=FLOOR))
+    found = mean_measures(totals)
     for mine, wanted in zip(found.values(), by_definition(scores, lengths, 0.7), strict=True):
         assert mine == pytest.approx(wanted, rel=1e-4)
 
@@ -75,9 +78,8 @@ def test_every_measure_matches_its_definition():
 def test_the_share_of_correct_candidates_with_gold():
     scores = torch.zeros(1, 1, 3, 2)
     scores[..., 1] = 1.0
-    measures = SourceMeasures(["a"])
-    measures.add(*batch_of(scores, [3]), torch.tensor([[1, 0, -1]]))
-    found = measures.result()["a"]
+    terms = source_terms(["a"], *batch_of(scores, [3]), torch.tensor([[1, 0, -1]]))
+    found = mean_measures(terms)["a"]
     assert found["right"] == pytest.approx(1 / 3)  # what nobody can know is not right
     assert math.isnan(found["agreement"])  # there are no others
     assert found["entropy"] > 0

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -36,122 +35,107 @@ SELECTION_SENTENCES = 300
 """Sentences on which sources are compared."""
 AGREEMENT_POWER = 4
 """Pool weights are proportional to this power of the agreement: outlier sources get small weights."""
-Total = TypeVar("Total")
 EXACT_POINTS = 7
 """Up to this many points, rank correlations get an exact p-value, over all orders."""
 
 
 def add_totals(totals: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add numbers by name, also in nested mappings; numbers that are missing in `totals` are 0."""
+    """Add values by name, also in nested mappings; what is missing in `totals` is taken over."""
     for name, value in more.items():
         if isinstance(value, Mapping):
             add_totals(totals.setdefault(name, {}), value)
+        elif name in totals:
+            totals[name] += value
         else:
-            totals[name] = totals.get(name, 0) + value
+            totals[name] = value
 
 
-@dataclass
-class SourceMeasures:
-    """Measures of each source without labels, summed over batches.
+def source_terms(
+    names: Sequence[str],
+    batch: SourceDistributions,
+    words: int,
+    gold: Tensor | None = None,
+    *,
+    sigma: float = SIGMA,
+    floor: float = FLOOR,
+) -> dict[str, Any]:
+    """Sum the measures of each source over a batch of `words` words; see `mean_measures`.
 
     `sigma` is the mass that a source's own chart keeps, `floor` is added to marginals before the logarithm.
+    With gold (B, G), groups in which a source is right are counted too.
     """
-
-    names: Sequence[str]
-    sigma: float = SIGMA
-    floor: float = FLOOR
-    _totals: dict[str, Any] = field(default_factory=dict, init=False)
-
-    def add(self, batch: SourceDistributions, words: int, gold: Tensor | None = None) -> None:
-        """Add a batch of `words` words; with gold (B, G) also count how often each source is right."""
-        inside = batch.valid.any(-1)
-        groups = int(inside.sum())
-        add_totals(self._totals, {"words": words, "groups": groups, "judged": 0 if gold is None else groups})
-        space = batch.space.with_scores(torch.zeros_like(batch.space.scores))
-        for name, entropy, candidates, kept in zip(
-            self.names, batch.entropy, batch.best, batch.kept(self.sigma), strict=True
-        ):
-            allowed = kept | candidates_mask(candidates, batch.valid)
-            size = space.restricted_to(space.part_view(allowed)).log_partition()
-            size = size.masked_fill((inside & (candidates < 0)).any(-1), -math.inf)  # empty space
-            found = {
-                "entropy": float(entropy.sum(dtype=torch.float64)),
-                "chart_size": float(size[size > -torch.inf].sum(dtype=torch.float64)),
-            }
-            if gold is not None:
-                found["right"] = int(((candidates == gold) & (gold >= 0)).sum())
-            add_totals(self._totals, {"sources": {name: found}})
-        if len(self.names) > 1:
-            self._compare(batch, inside)
-
-    def __iadd__(self, other: Self) -> Self:
-        """Add the measures of other sentences."""
-        add_totals(self._totals, other._totals)
-        return self
-
-    def _compare(self, batch: SourceDistributions, inside: Tensor) -> None:
-        """Compare each source with the pool of the others."""
-        log_probs = floored(batch.log_marginals, self.floor, batch.valid)
-        for index, name in enumerate(self.names):
-            others = [other for other in range(len(self.names)) if other != index]
+    inside = batch.valid.any(-1)
+    groups = int(inside.sum())
+    space = batch.space.with_scores(torch.zeros_like(batch.space.scores))
+    log_probs = floored(batch.log_marginals, floor, batch.valid) if len(names) > 1 else None
+    sources: dict[str, dict[str, float]] = {}
+    for index, (name, best, kept) in enumerate(zip(names, batch.best, batch.kept(sigma), strict=True)):
+        allowed = kept | candidates_mask(best, batch.valid)
+        size = space.restricted_to(space.part_view(allowed)).log_partition()
+        size = size.masked_fill((inside & (best < 0)).any(-1), -math.inf)  # empty space
+        sources[name] = {
+            "entropy": float(batch.entropy[index].sum(dtype=torch.float64)),
+            "chart_size": float(size[size > -torch.inf].sum(dtype=torch.float64)),
+        }
+        if gold is not None:
+            sources[name]["right"] = int(((best == gold) & (gold >= 0)).sum())
+        if log_probs is not None:
+            others = [other for other in range(len(names)) if other != index]
             pooled = log_opinion_pool(log_probs[others], valid=batch.valid)
-            probs, best = pooled.exp(), batch.best[index]
+            probs = pooled.exp()
             agreed = probs.gather(-1, best.clamp(min=0)[..., None])[..., 0].masked_fill(best < 0, 0)
             divergence = torch.where(probs > 0, probs * (pooled - log_probs[index]), 0.0)
-            found = {
-                "agreement": float(agreed[inside].sum(dtype=torch.float64)),
-                "divergence": float(divergence.sum(dtype=torch.float64)),
-            }
-            add_totals(self._totals, {"sources": {name: found}})
+            sources[name]["agreement"] = float(agreed[inside].sum(dtype=torch.float64))
+            sources[name]["divergence"] = float(divergence.sum(dtype=torch.float64))
+    return {"words": words, "groups": groups, "judged": 0 if gold is None else groups, "sources": sources}
 
-    def result(self) -> dict[str, dict[str, float]]:
-        """Return the measures of each source.
 
-        `agreement`, the probability that the pool of the others gives to the source's best candidates, and
-        `divergence`, the Kullback-Leibler divergence of that pool from the source, are averages over groups
-        (NaN for a single source); `entropy` of the source and `chart_size`, the log of the number of
-        structures in its own chart, are in nats per word; with gold, `right` is the share of groups whose
-        best candidate is right.
-        """
-        totals, measures = self._totals, {}
-        groups, words = max(1, totals["groups"]), max(1, totals["words"])
-        for name, sums in totals["sources"].items():
-            measures[name] = {
-                "agreement": sums.get("agreement", math.nan) / groups,
-                "divergence": sums.get("divergence", math.nan) / groups,
-                "entropy": sums["entropy"] / words,
-                "chart_size": sums["chart_size"] / words,
-            }
-            if totals["judged"]:
-                measures[name]["right"] = sums["right"] / totals["judged"]
-        return measures
+def mean_measures(totals: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the measures of each source, given sums of `source_terms`.
+
+    `agreement`, the probability that the pool of the others gives to the source's best candidates, and
+    `divergence`, the Kullback-Leibler divergence of that pool from the source, are averages over groups (NaN
+    for a single source); `entropy` of the source and `chart_size`, the log of the number of structures in its
+    own chart, are in nats per word; with gold, `right` is the share of groups whose best candidate is right.
+    """
+    measures = {}
+    groups, words = max(1, totals["groups"]), max(1, totals["words"])
+    for name, sums in totals["sources"].items():
+        measures[name] = {
+            "agreement": sums.get("agreement", math.nan) / groups,
+            "divergence": sums.get("divergence", math.nan) / groups,
+            "entropy": sums["entropy"] / words,
+            "chart_size": sums["chart_size"] / words,
+        }
+        if totals["judged"]:
+            measures[name]["right"] = sums["right"] / totals["judged"]
+    return measures
 
 
 def sum_over_batches(
     rows: Dataset | Sequence[Row],
-    measure: Callable[[list[Row]], Total],
-    total: Total,
+    measure: Callable[[list[Row]], Mapping[str, Any]],
     task: str,
     batch_words: int,
-) -> Total:
-    """Add what `measure` returns for each batch of similar length to `total`, under a progress bar.
+) -> dict[str, Any]:
+    """Add up what `measure` returns for each batch of similar length, see `add_totals`, under a progress bar.
 
     Several processes share the batches; memory stays constant. An empty input raises ValueError.
     """
     if not len(rows):
         raise ValueError(f"{task} requires sentences; the input is empty")
-    summed: Any = total
+    totals: dict[str, Any] = {}
     with progress(task, len(rows)) as advance:
 
-        def run(batch: list[Row]) -> Total:
+        def run(batch: list[Row]) -> Mapping[str, Any]:
             measured = measure(batch)
             advance(len(batch))
             return measured
 
         for batches in run_batches(rows, run, batch_words):
             for _, measured in batches:
-                summed += measured
-    return cast("Total", summed)
+                add_totals(totals, measured)
+    return totals
 
 
 def count_words(rows: Sequence[Row]) -> int:
@@ -167,15 +151,12 @@ def measure_sources(
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
 ) -> dict[str, dict[str, float]]:
-    """Compute the measures of `SourceMeasures` on prepared rows; raise ValueError if there is no sentence."""
+    """Compute the measures of `mean_measures` on prepared rows; raise ValueError if there is no sentence."""
 
-    def measure(batch: list[Row]) -> SourceMeasures:
-        measures = SourceMeasures(pool.source_names, sigma, floor)
-        measures.add(pool.read(batch), count_words(batch))
-        return measures
+    def measure(batch: list[Row]) -> dict[str, Any]:
+        return source_terms(pool.source_names, pool.read(batch), count_words(batch), sigma=sigma, floor=floor)
 
-    empty = SourceMeasures(pool.source_names, sigma, floor)
-    return sum_over_batches(rows, measure, empty, "comparing sources", batch_words).result()
+    return mean_measures(sum_over_batches(rows, measure, "comparing sources", batch_words))
 
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:
@@ -248,7 +229,7 @@ def rank_correlations(
     """Compare the ranking by each measure with the ranking by true scores.
 
     Args:
-        measures: measures by source, see `SourceMeasures.result`.
+        measures: measures by source, see `mean_measures`.
         truth: true scores of the sources, e.g. of direct transfer; higher is better.
 
     Returns:

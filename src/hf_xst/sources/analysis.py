@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -28,10 +28,10 @@ from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS
 from hf_xst.numerics import logsumexp, safe_log
 from hf_xst.sources.agreement import (
-    SourceMeasures,
-    add_totals,
     count_words,
+    mean_measures,
     rank_correlations,
+    source_terms,
     sum_over_batches,
 )
 from hf_xst.sources.pool import SourcePool
@@ -75,78 +75,43 @@ def describe(
         ValueError: there is no sentence, rows have no gold, or weights do not fit the sources.
     """
     weights = {name: pool.weights(settings.weights) for name, settings in charts.items()}
+    base, *others = charts
 
-    def measure(batch: list[Row]) -> Totals:
-        totals = Totals.empty(pool, charts)
+    def measure(batch: list[Row]) -> dict[str, Any]:
         sources, words = pool.read(batch), count_words(batch)
-        space = sources.space
+        space, added = sources.space, pool.kind.added_groups
         gold = pool.gold_candidates(batch, space)
-        totals.sentences, totals.words = len(batch), words
-        totals.sources.add(sources, words, gold)
+        sigma, floor = charts[base].sigma, charts[base].floor
+        compared = source_terms(pool.source_names, sources, words, gold, sigma=sigma, floor=floor)
+        quality, distance = {}, {}
         softened = {each: sources.softened(each) for each in {one.temperature for one in charts.values()}}
         for name, settings in charts.items():
             soft = softened[settings.temperature]
-            totals.quality[name].add(space, make_chart(soft, settings, weights[name]).allowed, gold)
+            quality[name] = QualityTotals(added)
+            quality[name].add(space, make_chart(soft, settings, weights[name]).allowed, gold)
             if settings.rule == "pool":
                 distances = split_distance(
                     soft.log_marginals, gold, weights[name], settings.floor, valid=soft.valid
                 )
-                totals.distance[name] = distance_terms(space, distances, gold, words, pool.kind.added_groups)
-        return totals
+                distance[name] = distance_terms(space, distances, gold, words, added)
+        return {"sentences": len(batch), "quality": quality, "distance": distance, "compared": compared}
 
-    empty = Totals.empty(pool, charts)
-    return sum_over_batches(rows, measure, empty, "measuring charts", batch_words).result()
-
-
-@dataclass
-class Totals:
-    """The measures of `describe`, summed over batches; quality and distance by kind of chart."""
-
-    charts: Mapping[str, ChartSettings]
-    quality: dict[str, QualityTotals]
-    sources: SourceMeasures
-    distance: dict[str, Any] = field(default_factory=dict)
-    sentences: int = 0
-    words: int = 0
-
-    @classmethod
-    def empty(cls, pool: SourcePool, charts: Mapping[str, ChartSettings]) -> Self:
-        """Return the measures of no sentence."""
-        added, first = pool.kind.added_groups, next(iter(charts.values()))
-        return cls(
-            charts,
-            {name: QualityTotals(added) for name in charts},
-            SourceMeasures(pool.source_names, first.sigma, first.floor),
-        )
-
-    def __iadd__(self, other: Self) -> Self:
-        """Add the measures of other sentences."""
-        for name, quality in other.quality.items():
-            self.quality[name] += quality
-        add_totals(self.distance, other.distance)
-        self.sources += other.sources
-        self.sentences += other.sentences
-        self.words += other.words
-        return self
-
-    def result(self) -> dict[str, Any]:
-        """Return the result of `describe`."""
-        quality = {name: totals.result() for name, totals in self.quality.items()}
-        base, *others = quality
-        settings = {name: asdict(each) for name, each in self.charts.items()}
-        for each in settings.values():
-            del each["keep_log_probs"]
-        sources = self.sources.result()
-        result = {
-            "sentences": self.sentences,
-            "words": self.words,
-            "charts": {name: settings[name] | each for name, each in quality.items()},
-            "differences": {name: compare(quality[name], quality[base]) for name in others},
-            "distance": {name: mean_distances(totals) for name, totals in self.distance.items()},
-            "sources": sources,
-            "selection": rank_correlations(sources, {name: each["right"] for name, each in sources.items()}),
-        }
-        return {key: finite(value) for key, value in result.items()}
+    totals = sum_over_batches(rows, measure, "measuring charts", batch_words)
+    quality = {name: each.result() for name, each in totals["quality"].items()}
+    settings = {name: asdict(each) for name, each in charts.items()}
+    for each in settings.values():
+        del each["keep_log_probs"]
+    sources = mean_measures(totals["compared"])
+    result = {
+        "sentences": totals["sentences"],
+        "words": totals["compared"]["words"],
+        "charts": {name: settings[name] | each for name, each in quality.items()},
+        "differences": {name: compare(quality[name], quality[base]) for name in others},
+        "distance": {name: mean_distances(each) for name, each in totals["distance"].items()},
+        "sources": sources,
+        "selection": rank_correlations(sources, {name: each["right"] for name, each in sources.items()}),
+    }
+    return {key: finite(value) for key, value in result.items()}
 
 
 def finite(value: Any) -> Any:
