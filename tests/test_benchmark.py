@@ -52,6 +52,17 @@ def test_a_quick_run_writes_all_figures(script, tmp_path, capsys, monkeypatch, p
     assert '"seconds"' in capsys.readouterr().out
 
 
+def test_the_page_states_the_sizes(script):
+    page = " ".join((SCRIPTS.parent / "docs/performance.md").read_text(encoding="utf-8").split())
+    sizes = script("benchmark").FULL
+    arcs, labels = sizes.parser["arc_size"], sizes.parser["label_size"]
+    for text in (
+        f": {sizes.sentences} sentences of {sizes.words} words, {sizes.tags} tags or labels of phrases",
+        f"{arcs} arc and {labels} label features, {sizes.labels} labels; sentences of {sizes.words} words",
+    ):
+        assert text in page
+
+
 def test_an_unknown_part_is_rejected(script, capsys):
     with pytest.raises(SystemExit):
         script("benchmark").main(["peer"])

@@ -29,6 +29,7 @@ from hf_xst.data import WordVectors, first_rows, prepare, read_vectors
 from hf_xst.files import write_text
 from hf_xst.metrics import score
 from hf_xst.metrics.attachment import PUNCTUATION
+from hf_xst.metrics.rows import MISSING
 from hf_xst.models.cached_embeddings import CachedEmbeddings, encoder_fingerprint, share_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.pretrained_words import PretrainedWords
@@ -148,11 +149,14 @@ def score_split(
 def right_words(
     predicted: Sequence[Columns], gold: Dataset, columns: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return for each sentence how many words are right, and how many count: all, of trees no punctuation."""
+    """Return for each sentence how many words are right, and how many count, as in `hf_xst.metrics.score`.
+
+    Words without a gold tag do not count, and punctuation does not in trees.
+    """
+    column, skipped = ("upos", PUNCTUATION) if "head" in columns else (columns[0], MISSING)
     right, scored = [], []
     for found, row in zip(predicted, gold, strict=True):
-        skipped = PUNCTUATION if len(columns) > 1 else ()
-        counted = [index for index, tag in enumerate(row["upos"]) if tag not in skipped]
+        counted = [index for index, tag in enumerate(row[column]) if tag not in skipped]
         equal = [
             all(plain(found[name][index]) == plain(row[name][index]) for name in columns) for index in counted
         ]

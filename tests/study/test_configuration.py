@@ -24,6 +24,11 @@ def test_every_study_of_the_repository_is_valid(path):
     assert study.methods
 
 
+def test_the_readme_lists_every_study():
+    readme = (STUDIES[0].parent / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)\.yaml` \|", readme, flags=re.M)) == [path.stem for path in STUDIES]
+
+
 def test_a_study_has_the_methods_of_the_paper_unless_it_drops_them(write):
     study = read_study(write())
     assert list(study.methods) == ["pptx", "paper-pool"]

@@ -157,8 +157,11 @@ def test_sources_and_their_combinations_are_scored_on_each_split(encoder, bert, 
 
 
 def test_right_words_by_sentence_add_up_to_the_scores():
-    rows = gold((3, 5, 1, 4))
-    wrong = [{**row, "head": [0] * len(row["words"])} for row in rows]
+    rows = list(gold((3, 5, 1, 4)))
+    wrong = [
+        {**row, "head": [0] * len(row["words"]), "upos": [row["upos"][0]] * len(row["words"])} for row in rows
+    ]
+    rows[1]["upos"][2] = "_"
     for columns in (("head", "deprel"), ("upos",)):
         right, scored = right_words(wrong, rows, columns)
         whole = score(wrong, rows, columns)
