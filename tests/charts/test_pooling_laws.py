@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
-from hf_xst.charts import log_opinion_pool, pool, pooled_chart, stacked_log_marginals
+from hf_xst.charts import learn_weights, log_opinion_pool, pool, pooled_chart, stacked_log_marginals
 from hf_xst.charts.chart import SourceDistributions
 from hf_xst.charts.pooling import normalised_weights, unsupported_groups
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
@@ -189,8 +189,11 @@ def test_weights_out_of_range_are_rejected(weights, message):
 def test_other_bad_input_is_rejected():
     with pytest.raises(ValueError, match=r"shape \(S, B, G, C\), found \(1, 1, 3\)"):
         log_opinion_pool(logs(P, Q)[0])
-    with pytest.raises(ValueError, match=r"floor is -0.1"):
-        log_opinion_pool(logs(P, Q), floor=-0.1)
+    for floor in (-0.1, math.nan):
+        with pytest.raises(ValueError, match=f"floor is {floor}"):
+            log_opinion_pool(logs(P, Q), floor=floor)
+        with pytest.raises(ValueError, match=f"floor is {floor}"):
+            learn_weights(logs(P, Q), torch.zeros(1, 1, dtype=torch.long), floor)
     for value in (math.nan, math.inf):
         with pytest.raises(ValueError, match="NaN or"):
             log_opinion_pool(logs(P, [value, 0.5, 0.5]))

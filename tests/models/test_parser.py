@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -19,6 +20,7 @@ def test_predictions_are_single_root_trees() -> None:
     assert result[1]["head"] == [0]
     assert [model.predict([row])[0] for row in ROWS] == result
     assert model.predict([]) == []
+    assert model.predict([{key: np.array(value) for key, value in row.items()} for row in ROWS]) == result
 
 
 def test_predict_uses_evaluation_mode_and_restores_the_mode() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,8 @@ def test_strength_0_adds_nothing(tmp_path):
 def test_negative_strength_is_rejected(tmp_path):
     with pytest.raises(ValueError, match=r"l2.*-0.1.*at least 0"):
         on_charts("groups", arguments(tmp_path), charts("groups", gold()), l2=-0.1)
+    with pytest.raises(ValueError, match="is nan; expected a number"):
+        InitialPull(math.nan)
 
 
 def test_every_checkpoint_contains_theta0(tmp_path):

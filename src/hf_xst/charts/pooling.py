@@ -74,8 +74,6 @@ def log_opinion_pool(
         ValueError: the shape or the weights do not fit, a log-probability is NaN, or the floor is negative.
     """
     normalised = group_weights(weights, log_marginals)
-    if floor < 0:
-        raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid
     supported, pooled = possible, torch.zeros_like(log_marginals[0])
     for source, weight in zip(log_marginals, normalised, strict=True):
@@ -96,6 +94,8 @@ def log_opinion_pool(
 
 def with_floor(log_probs: Tensor, floor: float) -> Tensor:
     """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised."""
+    if not floor >= 0:
+        raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     if floor == 0:
         return log_probs
     return (at_least_single(log_probs).exp() + floor).log().to(log_probs.dtype)

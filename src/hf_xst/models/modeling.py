@@ -163,7 +163,7 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
                     f"sentence {row.get('sent_id', index)} is the string {row['words'][:40]!r}; expected a "
                     "list of words (and a batch is a list of such lists)"
                 )
-            if not row["words"]:
+            if not len(row["words"]):  # which may be an array
                 raise ValueError(f"sentence {row.get('sent_id', index)} has no words")
         features = {"lengths": torch.tensor([len(row["words"]) for row in rows])}
         if words:

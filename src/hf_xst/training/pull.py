@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ class InitialPull(TrainerCallback):
     """
 
     def __init__(self, strength: float) -> None:
-        if strength < 0:
-            raise ValueError(f"the strength of the pull (l2) is {strength}; expected at least 0")
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"the strength of the pull (l2) is {strength}; expected a number of at least 0")
         self.strength = strength
         self.initial: dict[str, Tensor] = {}
         self._loaded: dict[str, Tensor] | None = None
