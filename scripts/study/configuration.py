@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "build_charts": (
         "BuildChartsArguments",
-        "output seed sources preset treebank text split tagger vectors init_from rule weights select",
+        "output seed sources preset treebank text split tagger vectors init_from rule weights",
     ),
     "transfer": (
         "TransferArguments",
@@ -122,24 +122,20 @@ class Charts:
 
     Args:
         rule: `pool`, `union` or `linear`.
-        weights: `uniform`, `agreement`, `learned` or `published` (from labelled sentences), or a YAML file.
+        weights: `uniform`, `agreement`, `learned` or `published` (from labelled sentences).
         sources: use only these sources.
-        select: use only the N sources that agree most with the rest.
         init_from: the initial model: a source, or `best` for the source that agrees most with the rest.
         add: methods whose target models join the sources.
         text_split: part of the target's text.
-        upos: see `Study`.
         build_charts: further options of `hf-xst build-charts`.
     """
 
     rule: str = "pool"
     weights: str = "uniform"
     sources: Sequence[str] = ()
-    select: int | None = None
     init_from: str | None = None
     add: Sequence[str] = ()
     text_split: str | None = None
-    upos: str | None = None
     build_charts: Settings = field(default_factory=dict)
 
 
@@ -153,7 +149,7 @@ class Method:
         init_from: `average` or `scratch` in place of the initial model of the charts.
         upos: see `Study`; of the sentences that are scored.
         config: fields of the model configuration that are changed before scoring, e.g. single_root.
-        targets, tasks, encoders: restrict the method to these.
+        targets, tasks: restrict the method to these.
         seeds: in place of those of the study.
         trials: number of trials of a random search; they are called METHOD:trial=1, METHOD:trial=2, ...
         search: by option of `transfer`, the range from which trials are drawn log-uniformly.
@@ -166,7 +162,6 @@ class Method:
     config: Settings = field(default_factory=dict)
     targets: Sequence[str] = ()
     tasks: Sequence[str] = ()
-    encoders: Sequence[str] = ()
     seeds: Sequence[int] = ()
     trials: int = 0
     search: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -369,8 +364,8 @@ def _check_labelled(study: Study) -> None:
     if study.select and study.labelled:
         raise ValueError("select and labelled exclude each other: weights are learned for all sources")
     for name, entry in charts.items():
-        if entry.sources or entry.select or entry.add:
-            raise ValueError(f"charts: {name}: learned weights exclude sources, select and add")
+        if entry.sources or entry.add:
+            raise ValueError(f"charts: {name}: learned weights exclude sources and add")
     lacking = [code for code, target in study.targets.items() if not target.dev]
     if study.labelled and lacking:
         raise ValueError(f"targets: {lacking[0]}: missing dev, from which labelled sentences are drawn")
@@ -427,15 +422,13 @@ def _options(study: Study) -> Iterator[tuple[str, Settings]]:
 def _check_charts(study: Study, charts: Charts, where: str) -> None:
     check_options("build_charts", charts.build_charts, f"{where}: build_charts")
     check_names([charts.rule], ("pool", "union", "linear"), f"{where}: rule")
-    if not charts.weights.endswith((".yaml", ".yml")):
-        check_names([charts.weights], ("uniform", "agreement", *WEIGHTS), f"{where}: weights")
+    check_names([charts.weights], ("uniform", "agreement", *WEIGHTS), f"{where}: weights")
     pooled = [name for name, source in study.sources.items() if source.pool]
     check_names(charts.sources, pooled, f"{where}: sources")
     check_names([charts.init_from], [*(charts.sources or pooled), "best"], f"{where}: init_from")
-    if (charts.select or study.select) and charts.init_from not in (None, "best"):
+    if (study.select or "select" in charts.build_charts) and charts.init_from not in (None, "best"):
         raise ValueError(f"{where}: of selected sources the best one is the initial model; found init_from")
     check_names(charts.add, study.methods, f"{where}: add")
-    _check_upos(study, charts.upos, f"{where}: upos")
 
 
 def _check_method(study: Study, method: Method, where: str) -> None:
@@ -444,7 +437,6 @@ def _check_method(study: Study, method: Method, where: str) -> None:
     check_names([method.init_from], ("average", "scratch"), f"{where}: init_from")
     check_names(method.tasks, TASKS, f"{where}: tasks")
     check_names(method.targets, study.targets, f"{where}: targets")
-    check_names(method.encoders, study.encoders, f"{where}: encoders")
     _check_upos(study, method.upos, f"{where}: upos")
 
 

@@ -105,11 +105,10 @@ class Jobs:
         """Return whether a source is not a model of the package."""
         return bool(self.study.sources[source].place or self.study.sources[source].script)
 
-    def methods(self, encoder: str, task: str, target: str) -> Iterator[tuple[str, Method]]:
+    def methods(self, task: str, target: str) -> Iterator[tuple[str, Method]]:
         """Yield the methods of a target."""
         for name, method in self.study.methods.items():
-            wanted = ((method.encoders, encoder), (method.tasks, task), (method.targets, target))
-            if all(not names or each in names for names, each in wanted):
+            if task in (method.tasks or [task]) and target in (method.targets or [target]):
                 yield name, method
 
     def seeds(self, method: str) -> Sequence[int]:
@@ -143,7 +142,7 @@ class Jobs:
         if self.study.analyse:
             yield self.target(*block, "analysis/analysis.json")
         yield self.target(*block, "ensembles.json")
-        for name, method in self.methods(*block):
+        for name, method in self.methods(*block[1:]):
             yield self.target(*block, "charts", method.charts, CHARTS)
             for seed in self.seeds(name):
                 yield self.target(*block, "models", name, seed, RESULTS)
@@ -182,7 +181,9 @@ class Jobs:
         }
         return _Sources(options, vectors, needs)
 
-    def _of_charts(self, encoder: str, task: str, target: str, charts: str, upos: str | None) -> _Sources:
+    def _of_charts(
+        self, encoder: str, task: str, target: str, charts: str, upos: str | None = None
+    ) -> _Sources:
         """Return the sources of charts: those pooled, and the target models that the charts add."""
         block = (encoder, task, target)
         pool = self._over_sources(*block, self.pooled(task, target, charts), upos)
@@ -301,14 +302,13 @@ class Jobs:
         """Make charts of a target's text."""
         block, study = (encoder, task, target), self.study
         settings, entry = study.charts[charts], study.targets[target]
-        pool = self._of_charts(*block, charts, settings.upos)
+        pool = self._of_charts(*block, charts)
         weights = settings.weights
         if weights in WEIGHTS:
             weights = self.target(*block, "weights", WEIGHTS[weights])
-        if weights.endswith((".yaml", ".yml")):
             pool.needs.append(weights)
         every = len(pool.options["sources"]) if settings.init_from == "best" else None
-        select = settings.select or study.select or every
+        select = settings.build_charts.get("select") or study.select or every
         initial = None if select else self.initial(charts, self.pooled(task, target, charts))
         options = {"sigma": study.sigma, **settings.build_charts} | pool.options
         options |= {

@@ -89,7 +89,10 @@ def test_options_are_read_from_the_data_classes_of_the_commands(command):
         ({"charts": {"x": {"build_charts": {"rule": "pool"}}}}, "build_charts: rule is set by the study"),
         ({"charts": {"x": {"sources": ["joined"]}}}, "charts: x: sources: unknown name joined"),
         ({"charts": {"x": {"sources": ["en"], "init_from": "de"}}}, "charts: x: init_from: unknown name de"),
-        ({"charts": {"x": {"select": 1, "init_from": "de"}}}, "of selected sources the best one"),
+        (
+            {"charts": {"x": {"build_charts": {"select": 1}, "init_from": "de"}}},
+            "of selected sources the best one",
+        ),
         ({"charts": {"x": {"sources": ["en"], "weights": "learned"}}}, "x: learned weights exclude sources"),
         ({"methods": {"x": {}}}, "methods: x: missing charts"),
         ({"targets": {"x": {"text": None, "test": "y"}}}, "targets: x: missing text"),

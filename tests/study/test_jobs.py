@@ -51,7 +51,7 @@ def all_jobs(jobs: Jobs) -> Iterator[Job]:
                 yield from (jobs.ensembles(*block), jobs.analyse(*block))
                 if jobs.study.labelled:
                     yield from (jobs.learn_weights(*block), jobs.other_weights(*block))
-                for name, method in jobs.methods(*block):
+                for name, method in jobs.methods(task, target):
                     yield jobs.build_charts(*block, method.charts)
                     yield from (jobs.transfer(*block, name, "42"), jobs.evaluate_target(*block, name, "42"))
 
@@ -86,6 +86,14 @@ def options_of(job: Job) -> dict[str, list[str]]:
         else:
             values[name].append(word)
     return values
+
+
+def test_studies_that_share_folders_agree_in_their_jobs():
+    commands: dict[tuple[str, str], str] = {}
+    for path in STUDIES:
+        for job in all_jobs(jobs_of(path)):
+            key = (shlex.split(job.command)[1], options_of(job)["--output"][0])
+            assert commands.setdefault(key, job.command) == job.command, path.stem
 
 
 ROOT = "runs/study/small"
@@ -173,9 +181,8 @@ def test_charts_take_their_weights_sources_and_initial_model(write):
         "learned": {"weights": "learned"},
         "published": {"weights": "published"},
         "best": {"init_from": "best", "weights": "agreement"},
-        "two": {"select": 1, "build_charts": {"sigma": 0.5}},
+        "two": {"build_charts": {"sigma": 0.5, "select": 1}},
         "again": {"sources": ["de"], "add": ["pptx"], "text_split": "text[:5]"},
-        "own": {"weights": "mine.yaml"},
     }
     jobs = jobs_of(write({"charts": charts}))
     block = ("frozen", "tagger", "fo")
@@ -196,9 +203,6 @@ def test_charts_take_their_weights_sources_and_initial_model(write):
     assert again["--sources"] == [f"de={ROOT}/frozen/tagger/sources/de", f"pptx={model}"]
     assert again["--split"] == ["text[:5]"]
     assert f"{model}/model.safetensors" in job.needs
-    own = jobs.build_charts(*block, "own")
-    assert options_of(own)["--weights"] == ["mine.yaml"]
-    assert "mine.yaml" in own.needs
     with pytest.raises(ValueError, match="targets: de: no source left to pool"):
         jobs.build_charts("frozen", "tagger", "de", "again")
 
