@@ -78,10 +78,12 @@ def log_opinion_pool(
     supported, pooled = possible, torch.zeros_like(log_marginals[0])
     for source, weight in zip(log_marginals, normalised, strict=True):
         logs = with_floor(source, floor)
-        missing = logs == -torch.inf
-        supported = supported & ~(missing & (weight > 0)[..., None])
-        # Masked before the product: zero times minus infinity must reach neither the value nor the gradient.
-        pooled = pooled + torch.where(missing, 0.0, logs) * weight[..., None]
+        if floor == 0:
+            missing = logs == -torch.inf
+            supported = supported & ~(missing & (weight > 0)[..., None])
+            # Zero times minus infinity must reach neither the value nor the gradient.
+            logs = logs.masked_fill(missing, 0.0)
+        pooled = pooled + logs * weight[..., None]
     alone = possible.any(-1) & ~supported.any(-1)
     if bool(alone.any()):
         counts = (log_marginals > -torch.inf).any(-1) & (normalised > 0)  # (S, B, G)
@@ -93,12 +95,16 @@ def log_opinion_pool(
 
 
 def with_floor(log_probs: Tensor, floor: float) -> Tensor:
-    """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised."""
+    """Add a floor to probabilities, given and returned as logarithms of any shape; not normalised.
+
+    A positive floor is at least the smallest number that the precision holds in full.
+    """
     if not floor >= 0:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     if floor == 0:
         return log_probs
-    return (at_least_single(log_probs).exp() + floor).log().to(log_probs.dtype)
+    probs = at_least_single(log_probs).exp()
+    return (probs + max(floor, torch.finfo(probs.dtype).tiny)).log().to(log_probs.dtype)
 
 
 def floored(log_marginals: Tensor, floor: float, valid: Tensor) -> Tensor:
