@@ -282,8 +282,24 @@ def test_full_disk_names_the_folder_of_a_model(tmp_path, error):
     assert cli.explain(named.value).endswith("/model: No space left on device; free disk space")
 
 
+def test_other_limits_keep_their_name(tmp_path):
+    with pytest.raises(OSError, match="File too large") as named, name_in_errors(tmp_path / "model"):
+        raise SafetensorError("Error while serializing: I/O error: File too large (os error 27)")
+    assert named.value.filename == str(tmp_path / "model")
+
+
+def test_a_full_cache_of_rows_is_named(failure, monkeypatch):
+    def full(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(datasets.Dataset, "map", full)
+    line = failure("build-charts --text x.conllu --task parser --output o --sources a=x.conllu b=x.conllu")
+    assert "No space left on device; set HF_DATASETS_CACHE to a folder that can be written" in line
+
+
 def test_other_errors_keep_their_type_and_name(tmp_path):
-    for error in (OSError(errno.ENOSPC, "Full", "other"), OSError("no errno"), ValueError("bad")):
+    unrelated = (ValueError("bad"), ValueError("No such file or directory (os error 2)"))
+    for error in (OSError(errno.ENOSPC, "Full", "other"), OSError("no errno"), *unrelated):
         with pytest.raises(type(error)) as kept, name_in_errors(tmp_path):
             raise error
         assert kept.value is error

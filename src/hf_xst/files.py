@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_MESSAGE = re.compile("No space left|quota exceeded|PytorchStreamWriter failed writing")
+_FULL_MESSAGE = re.compile(r"\(os error (\d+)\)|PytorchStreamWriter failed writing")  # of Rust and C++
 # Options of commands that name inputs: files, and folders of models or charts.
 FILE_OPTIONS = frozenset(
     "input text treebank dev_treebank vectors gold predictions weights tagger_weights parser_weights "
@@ -43,8 +43,9 @@ def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
             error.filename = os.fspath(path)
-        elif not isinstance(error, OSError) and _FULL_MESSAGE.search(str(error)):  # of Rust and C++
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
+        found = None if isinstance(error, OSError) else _FULL_MESSAGE.search(str(error))
+        if found and (number := int(found[1] or errno.ENOSPC)) in _FULL:
+            raise OSError(number, os.strerror(number), os.fspath(path)) from error
         raise
 
 
@@ -62,10 +63,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{_temporary_prefix(_owned.get())}{secrets.token_hex(8)}.part")
     mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
+    except OSError as error:
+        error.filename = os.fspath(target)
+        raise
+    mode = temporary.stat().st_mode
     try:
         with name_in_errors(target):
             yield temporary
+        temporary.chmod(mode)  # safetensors 0.8 replaces the file, and ignores the umask
         replace_file(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,18 @@ def test_pickled_encoders_are_refused_with_a_remedy(bert: Path, tmp_path: Path) 
     torch.save({}, tmp_path / "bert" / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"has no model\.safetensors: .*pickled .*save_pretrained\(FOLDER\)"):
         parser_over_encoder(tmp_path / "bert")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_all_files_of_a_model_are_readable_by_the_same_users(tmp_path: Path, mask: int) -> None:
+    old = os.umask(mask)
+    try:
+        parser().save_pretrained(tmp_path)
+        parser().save_pretrained(tmp_path / "large", max_shard_size="1KB")
+    finally:
+        os.umask(old)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*.*")}
+    assert modes == {0o666 & ~mask}
 
 
 def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -116,6 +118,19 @@ def test_stored_marginals_of_another_schema_are_rejected(tmp_path):
     stored._write(path.parent, [other])  # named by its content, so not damaged
     with pytest.raises(ValueError, match=r"\.arrow is not a file of stored marginals; remove it"):
         pool_of("tagger", tmp_path)
+
+
+def test_a_store_that_cannot_be_written_is_reported_early_or_warned_of(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        pool_of("tagger", tmp_path / "file")
+    monkeypatch.setattr(
+        Path, "write_bytes", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    )
+    fill("tagger", tmp_path / "store")
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.startswith("marginals were not stored: ")
+    assert shown.endswith(".arrow: No space left on device; free disk space")
 
 
 def test_several_writers_do_not_disturb_each_other(tmp_path):

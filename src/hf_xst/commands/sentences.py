@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import datasets.config
 import numpy as np
 import torch
 from datasets import Dataset, concatenate_datasets
@@ -32,6 +33,7 @@ from hf_xst.data.folders import canonical_split
 from hf_xst.data.layout import content_hash
 from hf_xst.data.preparation import PreparationReport
 from hf_xst.data.sentence import BLANK
+from hf_xst.files import name_in_errors
 from hf_xst.inference.annotation import NO_TAGGER, load_tagger
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import WINDOW, predict_rows
@@ -279,12 +281,13 @@ def annotate(
         gold = {name: batch[name.removeprefix(GOLD)] for name in kept}
         return gold | {column: [columns[column] for columns in found] for column in model.columns}
 
-    return dataset.map(
-        predict,
-        batched=True,
-        batch_size=WINDOW,
-        features=type(dataset.features)({**dataset.features, **kept}),
-        new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:32],
-        load_from_cache_file=process_count() == 1,
-        desc="annotating",
-    )
+    with name_in_errors(datasets.config.HF_DATASETS_CACHE):
+        return dataset.map(
+            predict,
+            batched=True,
+            batch_size=WINDOW,
+            features=type(dataset.features)({**dataset.features, **kept}),
+            new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:32],
+            load_from_cache_file=process_count() == 1,
+            desc="annotating",
+        )

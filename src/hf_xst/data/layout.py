@@ -25,7 +25,7 @@ from datasets.arrow_writer import ArrowWriter
 from pyarrow import compute
 
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluSentence, line_body
-from hf_xst.files import atomic_path, sha256_of
+from hf_xst.files import atomic_path, name_in_errors, sha256_of
 
 Row = dict[str, Any]
 
@@ -143,14 +143,15 @@ def map_rows(
     """Map rows to another schema, independent of the number of rows and processes."""
     if not len(dataset):  # Dataset.map would keep the old columns of an empty data set
         return rows_to_dataset([], features)
-    return dataset.map(
-        function,
-        with_indices=with_indices,
-        fn_kwargs=dict(fn_kwargs),
-        remove_columns=[name for name in dataset.column_names if name not in features],
-        features=features,
-        num_proc=num_proc,
-    )
+    with name_in_errors(datasets.config.HF_DATASETS_CACHE):
+        return dataset.map(
+            function,
+            with_indices=with_indices,
+            fn_kwargs=dict(fn_kwargs),
+            remove_columns=[name for name in dataset.column_names if name not in features],
+            features=features,
+            num_proc=num_proc,
+        )
 
 
 def file_key(path: str | os.PathLike[str]) -> str:

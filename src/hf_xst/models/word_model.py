@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 from torch import nn
 from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import CONFIG_NAME
 
 from hf_xst.data.vectors import WordVectors
 from hf_xst.models.configuration import StructuredConfig
@@ -183,11 +184,13 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         words = self.encoder.words
         words.write_settings(self.config)
         hub = {key: kwargs.pop(key) for key in PUSH_ARGUMENTS if key in kwargs}
+        folder = Path(save_directory)
         if is_main_process:
-            folder = Path(save_directory)
             folder.mkdir(parents=True, exist_ok=True)
             words.save_assets(folder)
         super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
+        for path in folder.glob("model*.safetensors") if is_main_process else ():
+            path.chmod((folder / CONFIG_NAME).stat().st_mode)  # safetensors 0.8 ignores the umask
         if push_to_hub and is_main_process:
             # The base class would upload only the files that it wrote itself: no words, no tokenizer.
             self.push_to_hub(hub.pop("repo_id", Path(save_directory).name), **hub)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -108,7 +110,7 @@ def _config(name: str, revision: str | None) -> PreTrainedConfig:
 
 
 def _check_place(name: str, revision: str | None) -> None:
-    """Reject a local path that is not the folder of a model."""
+    """Reject a local path that is not the folder of a model, or that may not be read."""
     folder = Path(name)
     if revision is not None and folder.exists():
         raise ValueError(
@@ -118,6 +120,9 @@ def _check_place(name: str, revision: str | None) -> None:
         raise ValueError(f"{name} is a file; expected the folder of a model or, as a source, a .conllu file")
     if folder.is_dir() and not (folder / CONFIG_NAME).is_file():
         raise ValueError(_missing(name, revision))
+    for path in folder.glob("*.*"):
+        if path.exists() and not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def _unsupported(path: str, what: str) -> str:

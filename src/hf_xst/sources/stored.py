@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hf_xst.charts.chart import SourceDistributions, candidates_mask
+from hf_xst.console import say
 from hf_xst.files import atomic_path, sha256_of
 from hf_xst.models.columns import Row
 from hf_xst.numerics import safe_log
+from hf_xst.remote import explain_os_error
 from hf_xst.sources.base import inference_device
 from hf_xst.structures.base import Structure
 
@@ -83,7 +85,7 @@ class MarginalsStore:
         self._places = keys.argsort()
         self._keys = keys[self._places]
         self._new: list[pa.RecordBatch] = []
-        weakref.finalize(self, _write, self.folder, self._new)
+        weakref.finalize(self, _write_rest, self.folder, self._new)
 
     def read(self, rows: Sequence[Row], run: Callable[[], Found]) -> Found:
         """Return the distributions of a batch, and the dropped mass of each source and sentence, (S, B).
@@ -143,6 +145,14 @@ def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
     content = sink.getvalue()
     with atomic_path(folder / f"{hashlib.sha256(content).hexdigest()[:32]}.arrow") as temporary:
         temporary.write_bytes(content)
+
+
+def _write_rest(folder: Path, batches: list[pa.RecordBatch]) -> None:
+    """Write the last sentences when the store is no longer used; warn if they cannot be written."""
+    try:
+        _write(folder, batches)
+    except OSError as error:
+        say(f"marginals were not stored: {explain_os_error(error)}", "yellow")
 
 
 def _encode(
