@@ -237,12 +237,9 @@ def direct_table(scores: pd.DataFrame, task: str) -> str:
     table = grid(scores, TASKS[task][1])
     single, methods = single_sources(scores, table), [m for m in table if m.startswith("direct:")]
     table = table[[*single, *(m for m in methods if m not in single)]].dropna(how="all")
-    table = table.assign(
-        **{"best source": table[single].max(axis=1), "mean of sources": table[single].mean(axis=1)}
-    )
-    return render(
-        "Direct transfer", "Test files. Which source is best is known only with labelled data.", table
-    )
+    best, mean = table[single].max(axis=1), table[single].mean(axis=1)
+    note = "Test files. Which source is best is known only with labelled data."
+    return render("Direct transfer", note, table.assign(**{"best source": best, "mean of sources": mean}))
 
 
 def comparison_table(scores: pd.DataFrame, task: str) -> str:
@@ -354,18 +351,11 @@ def source_table(scores: pd.DataFrame, task: str) -> str:
     kinds |= {"dev": (f"best_{metric}", "dev"), "test": (metric, "test")}
     table = pd.DataFrame(index=in_order(rows["target"], ["en", *LANGUAGES]))
     for title, (name, split) in kinds.items():
-        table[title] = (
-            rows[rows["metric"].eq(name) & rows["split"].eq(split)].groupby("target")["value"].mean()
-        )
+        table[title] = grid(rows, name, split).get("source")
     table["paper: test"] = pd.Series(PAPER["sources"][task])
     forms = dict.fromkeys(["training sentences", "updates"], ",.0f")
-    return render(
-        "Sources on their own languages",
-        "Percent. Dev: the score that training stopped by.",
-        table,
-        forms,
-        "source",
-    )
+    note = "Percent. Dev: the score that training stopped by."
+    return render("Sources on their own languages", note, table, forms, "source")
 
 
 def ranking_table(scores: pd.DataFrame, task: str) -> str:
@@ -412,11 +402,11 @@ def search_table(scores: pd.DataFrame, task: str) -> str:
     table = trials.pivot_table(index="method", columns="metric", values="value")
     if metric not in table:
         return ""
+    table = table.dropna(subset=metric).sort_values(metric, ascending=False)
     rows: dict[str, list[object]] = {}
     for method, group in table.groupby(table.index.str.rpartition(":trial=").get_level_values(0)):
-        ordered = group.dropna(subset=metric).sort_values(metric, ascending=False)
-        values, best = ordered[metric], ordered.iloc[0]
-        settings = [f"{best[name]:.1e}" for name in ("learning_rate", "l2")]
+        values, best = group[metric], group.iloc[0]
+        settings = [number(best.get(name), ".1e") for name in ("learning_rate", "l2")]
         top = [*values.iloc[:2], math.nan][:2]
         rows[str(method)] = [str(len(values)), *settings, *top, values.median(), values.iloc[-1]]
     columns = ["trials", "learning rate", "l2", "best", "second", "median", "worst"]
@@ -425,19 +415,22 @@ def search_table(scores: pd.DataFrame, task: str) -> str:
 
 
 def mean_curves(scores: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return development scores by update (rows) and main trained method, over targets that have them all."""
+    """Return mean development scores by update (rows) and main trained method.
+
+    Means are over the targets that have them all, without stand-ins.
+    """
     points = scores[scores["metric"].str.startswith(f"{TASKS[task][1]}@") & scores["method"].isin(TRAINED)]
     points = points.assign(update=points["metric"].str.split("@").str[1].astype(int))
     table = points.pivot_table(index="target", columns=["method", "update"], values="value").dropna()
+    table = table.loc[published_targets(scores, table.index)]
     return table.mean().unstack("method").dropna() if len(table) else pd.DataFrame()
 
 
 def curve_table(scores: pd.DataFrame, task: str) -> str:
     """List mean development scores by update of the main trained methods."""
     note = "Mean over the targets that have every method; no model was chosen by these scores."
-    return render(
-        "Development scores by update", note, mean_curves(scores, task).T.rename(columns=str), first="method"
-    )
+    table = mean_curves(scores, task).T.rename(columns=str)
+    return render("Development scores by update", note, table, first="method")
 
 
 def time_table(scores: pd.DataFrame) -> str:

@@ -187,16 +187,12 @@ def test_a_search_is_summed_up():
         for metric, value in (("learning_rate", rate), ("l2", 1e-3), ("las", las))
     ]
     rows += [row("fa", f"pptx:trial={trial}", "las", 90.0, seed=42) for trial in trials]  # of the test files
-    rows += [entry | {"method": "pool:wide:trial=1"} for entry in rows[:3]]
-    assert line(report.search_table(pd.DataFrame(rows), "parser"), "pptx") == [
-        "3", "3.0e-04", "1.0e-03", "55.0", "50.0", "50.0", "45.0",
-    ]  # fmt: skip
-    assert line(report.search_table(pd.DataFrame(rows), "parser"), "pool:wide")[3:] == [
-        "50.0",
-        "",
-        "50.0",
-        "50.0",
-    ]
+    rows += [entry | {"method": "pool:wide:trial=1"} for entry in rows[1:3]]
+    rows += [entry | {"method": "pool:none:trial=1"} for entry in rows[:2]]
+    table = report.search_table(pd.DataFrame(rows), "parser")
+    assert line(table, "pptx") == ["3", "3.0e-04", "1.0e-03", "55.0", "50.0", "50.0", "45.0"]
+    assert line(table, "pool:wide") == ["1", "", "1.0e-03", "50.0", "", "50.0", "50.0"]
+    assert "pool:none" not in table
 
 
 def test_curves_are_means_over_targets_that_have_all(scores):
@@ -207,6 +203,8 @@ def test_curves_are_means_over_targets_that_have_all(scores):
         for update in (100, 200, 300)
         if (target, method) != ("fa", "pptx")
     ]
+    more += [entry | {"target": "ar", "value": 1.0} for entry in more if entry["target"] == "it"]
+    more.append(row("ar", "data", "stand_in", 1))
     curves = report.mean_curves(pd.DataFrame(more), "parser")
     assert curves["recommended"].to_dict() == {100: 51.0, 200: 52.0, 300: 53.0}
 
