@@ -156,7 +156,7 @@ def on_one_thread() -> Iterator[None]:
 def require(condition: Tensor, message: str, values: Tensor | None = None) -> None:
     """Raise ValueError unless a bool tensor is true everywhere; the message ends with the first wrong value.
 
-    A GPU is not waited for: there PyTorch prints the message and raises RuntimeError at a later operation.
+    On a GPU the check is asynchronous: PyTorch prints the message; a later operation raises RuntimeError.
     """
     if condition.is_cuda:
         torch._assert_async(condition.all(), message)
@@ -170,7 +170,7 @@ _digests: WeakKeyDictionary[nn.Module, dict[Any, str]] = WeakKeyDictionary()
 def tensors_digest(tensors: Mapping[str, Tensor], seed: str = "", module: nn.Module | None = None) -> str:
     """Return the SHA-256 of `seed` and of tensors' names and bytes, independent of order and device.
 
-    That of a module's tensors is remembered until one of them changes, other than in place by `Tensor.data`.
+    With `module`, the digest is cached until a tensor changes; writes into `Tensor.data` go unnoticed.
     """
     known = {} if module is None else _digests.setdefault(module, {})
     # Memory that was freed has the same address when it is used again, but another storage.

@@ -165,7 +165,7 @@ def make_chart(
 
     Args:
         sources: the distributions; the temperature must already be applied.
-        settings: rule, sigma and floor; the weights by name do not count here.
+        settings: rule, sigma and floor; its weights by name are ignored.
         weights: of the pool, (S,), uniform by default; a source of weight 0 still adds its best structure.
     """
     pooled = sources.pooled(settings.rule, weights, settings.floor)

@@ -145,7 +145,7 @@ class GoldGroups:
             named: returns the name of a sentence from its number.
 
         Raises:
-            ValueError: it is not so; the message names sentences and groups.
+            ValueError: no group has gold, or a source excludes it; the message names sentences and groups.
         """
         if not len(self):
             raise ValueError("gold holds no candidate (all are -1); weights need labelled examples")

@@ -71,7 +71,7 @@ def log_opinion_pool(
         (B, G, C), log-probabilities that sum to one over C; all -inf in groups without any candidate.
 
     Raises:
-        ValueError: the shape or the weights do not fit, a log-probability is NaN, or the floor is negative.
+        ValueError: the shape, the weights or the floor do not fit, or a log-probability is NaN or +inf.
     """
     normalised = group_weights(weights, log_marginals)
     possible = (log_marginals > -torch.inf).any(0) if valid is None else valid

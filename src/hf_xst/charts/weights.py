@@ -51,7 +51,7 @@ def best_weights(groups: GoldGroups) -> Array:
     """Return the optimum, (S,), for groups that `GoldGroups.check` has found usable.
 
     In the problem a candidate that one source excludes is excluded by the pool, whatever the source's weight.
-    `log_opinion_pool` asks only sources of positive weight: so one that excludes anything keeps a trace.
+    `log_opinion_pool` ignores sources of weight 0, so one that excludes a candidate keeps a small weight.
     """
     problem = PoolProblem(groups)
     weights = _polish(problem, _search(problem))

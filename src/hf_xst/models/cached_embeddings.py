@@ -1,4 +1,4 @@
-"""Compute what frozen encoders and layers of several models have in common once for each sentence."""
+"""Share the outputs of frozen encoders and layers among models, and cache word embeddings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def encode_words(model: StructuredModel, sentences: Sequence[Sequence[str]]) -> 
 
 
 class SharedEncoder:
-    """Embeddings of the latest batch, for all models with the frozen encoder of `model`; safe in threads."""
+    """Embeddings of the latest batch, for all models with the frozen encoder of `model`; thread-safe."""
 
     def __init__(self, model: StructuredModel) -> None:
         self._model = model
@@ -62,7 +62,7 @@ class SharedEncoder:
 
 
 class _SharedLayer:
-    """The `forward` of a frozen layer, which outside training takes over the latest output of an equal layer.
+    """A `forward` for a frozen layer that, outside training, reuses the latest output of an equal layer.
 
     Args:
         layer: the layer.

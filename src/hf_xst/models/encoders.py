@@ -24,7 +24,7 @@ _UNKNOWN, _SPECIAL, _FIRST_NAMED = 0, 1, 2  # indices of UPOS tags: of unknown a
 class WordEncoder(nn.Module):
     """Word embeddings, `leading` and `trailing` (0 or 1) special words around them, and context.
 
-    What is concatenated to each word, the embedding of its UPOS tag, has the width E = `extra_size`.
+    The embedding of its UPOS tag, of width E = `extra_size`, is concatenated to each word.
     """
 
     def __init__(self, config: StructuredConfig, *, leading: int, trailing: int, extra_size: int) -> None:

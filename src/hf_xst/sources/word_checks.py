@@ -35,7 +35,7 @@ def warn_of_different_vectors(models: Mapping[str, StructuredModel]) -> None:
 def warn_of_unknown_words(model: object, sentences: Iterable[Sequence[str]]) -> None:
     """Warn if a model that reads words by vectors knows less than half of the words of the first sentences.
 
-    Other sources than models are not checked.
+    Sources other than models are not checked.
     """
     table = model.encoder.words if isinstance(model, StructuredModel) else None
     if not isinstance(table, VectorTable):
@@ -62,7 +62,7 @@ def check_tags(
 ) -> None:
     """Check that a model which reads UPOS tags knows those of a text; if `warns`, warn if it knows few.
 
-    Other sources than models and sentences without tags are ignored; `name` is for messages.
+    Sources other than models, and sentences without tags, are ignored; `name` is for messages.
 
     Raises:
         ValueError: the model knows none of the tags. (A single sentence may have only rare UPOS tags.)
