@@ -116,6 +116,14 @@ def test_charts_grow_with_sigma(low, high):
         assert (small & large).equal(small)
 
 
+def test_a_source_without_any_structure_adds_nothing_to_the_union():
+    scores = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
+    one, other = IndependentGroups(scores), IndependentGroups(scores.flip(2))
+    other.scores[1] = -math.inf
+    assert torch.equal(union_chart([one, other], 0.5)[1], union_chart([one], 0.5)[1])
+    assert not torch.equal(union_chart([one, other], 0.5)[0], union_chart([one], 0.5)[0])
+
+
 def test_no_source_is_rejected():
     with pytest.raises(ValueError, match="no source"):
         union_chart([], 0.9)

@@ -122,11 +122,10 @@ class SourceDistributions:
         )
 
     def kept(self, sigma: float) -> Tensor:
-        """Threshold each source alone: bool (S, B, G, C)."""
+        """Threshold each source alone, false in groups where it has no distribution: bool (S, B, G, C)."""
         if sigma not in self._kept:
-            self._kept[sigma] = torch.stack(
-                [threshold(each, sigma, self.valid) for each in self.log_marginals]
-            )
+            kept = torch.stack([threshold(each, sigma, self.valid) for each in self.log_marginals])
+            self._kept[sigma] = kept & (self.log_marginals > -torch.inf).any(-1, keepdim=True)
         return self._kept[sigma]
 
     def pooled(self, rule: Rule, weights: Tensor | Sequence[float] | None, floor: float) -> Tensor:
