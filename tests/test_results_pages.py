@@ -531,8 +531,8 @@ def lowresource_page() -> dict[str, list[float]]:
         ]
     ours, by_gold = (mean(study, P, method, LOW) for method in ("recommended", gold_tags))
     best = sum(best_source(study, T, code) for code in LOW) / len(LOW)
-    counts = {base: above(study, T, "recommended", base, LOW) for base in ("vote", "pool", "pool-agreement")}
-    counts["average"] = above(study, T, "recommended", "average", LOW)
+    bases = ("vote", "pool", "pool-agreement", "average")
+    counts = {base: above(study, T, "recommended", base, LOW) for base in bases}
     return claims | {
         "on at most 600 sentences of text": [longest_text()],
         "Tagalog has 55 test": list(measured(study, P, "sentences", "data", ["tl"])),

@@ -332,8 +332,10 @@ def check_study(study: Study) -> None:
         raise ValueError("seeds: found an empty list; expected at least one seed")
     for name, source in study.sources.items():
         _check_source(study, name, source, trained)
-    for name in study.sources:
-        _initial_models(study, name)
+    for name, source in study.sources.items():
+        for target in set(_initial_models(study, name)) & set(study.targets):
+            if target not in (name, *source.languages):
+                raise ValueError(f"targets: {target}: source {name} is fine-tuned from that of the target")
     for where, options in _options(study):
         check_names(options, ("train_source", "transfer", "methods"), where)
         check_options("train_source", options.get("train_source", {}), f"{where}: train_source")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,7 +90,8 @@ def rank(
     )
     text = annotate(leave_out(text, arguments.exclude), arguments.tagger, vectors)
     text = first_rows(text, SELECTION_SENTENCES)
-    measures = measure_sources(SourcePool(models, bf16=bool(arguments.bf16)), text)
+    pool = partial(SourcePool, bf16=bool(arguments.bf16))
+    measures = measure_sources(pool(models), text)
     order = rank_sources(measures)[: arguments.select]
     selected = {name: model for name, model in models.items() if name in order}
     rows = [
@@ -98,7 +100,7 @@ def rank(
         for metric, value in [*found.items(), *([("rank", order.index(name) + 1)] if name in order else [])]
     ]
     if len(selected) < len(models):
-        measures = measure_sources(SourcePool(selected), text)
+        measures = measure_sources(pool(selected), text)
     return selected, agreement_weights(measures), rows
 
 

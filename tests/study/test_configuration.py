@@ -56,6 +56,7 @@ def test_options_are_read_from_the_data_classes_of_the_commands(command):
         ({"sources": {"de": {"train_source": {"task": "parser"}}}}, "task is set by the study"),
         ({"sources": {"de": {"train_source": {"max_step": 5}}}}, "max_step; did you mean max_steps"),
         ({"targets": {"fo": {"test_file": "x"}}}, "targets: fo: unknown name test_file"),
+        ({"targets": {"en": {"text": "x", "test": "y"}}}, "targets: en: source de is fine-tuned from that"),
         ({"targets": {"fo": {"dev": None}}}, "targets: fo: missing dev, from which labelled"),
         ({"encoders": {"frozen": {"vectors": "v.{code}"}}}, "frozen: expected either vectors or encoder"),
         ({"encoders": {"vectors": {"vectors": "v.vec"}}}, "found v.vec; expected a file name with {code}"),
