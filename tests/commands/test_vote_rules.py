@@ -65,8 +65,3 @@ def test_exactly_the_arc_from_head_0_is_root(rule, seed):
     alone = SourcePool({"source1": models["source1"]})
     own = list(predict_rows(models["source1"], ROWS))
     assert list(combine(alone, ROWS, rule)) == own or rule != "majority"
-
-
-def test_an_unknown_rule_is_rejected():
-    with pytest.raises(ValueError, match="rule is 'best'; expected majority, pool or linear"):
-        combine(pool_of("groups"), ROWS, "best")

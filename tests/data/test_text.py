@@ -7,7 +7,6 @@ import io
 import json
 
 import pytest
-from datasets import Dataset
 
 from hf_xst.data import (
     ConlluError,
@@ -49,7 +48,7 @@ def test_all_formats_yield_the_same_words(write, name, zipped):
     assert data["upos"][0] == tags
     assert [len(t) for t in data["upos"]] == [2, 3]
     format = path.name.split(".")[1].replace("txt", "text")
-    assert read_unlabelled(io.BytesIO(content), format=format)["words"][:] == WORDS
+    assert [s.words for s in iterate_unlabelled(io.BytesIO(content), format=format)] == WORDS
     out = io.StringIO()
     write_conllu(iterate_unlabelled(path), out)
     assert [s.words for s in read_conllu(io.StringIO(out.getvalue()))] == WORDS
@@ -130,25 +129,6 @@ def test_formats(write):
         list(iterate_unlabelled(write("t.txt", "fine\n1\tw\t_")))
     with pytest.raises(ConlluError, match="found 1 columns"):
         read_unlabelled(path, format="conllu")
-    with pytest.raises(ValueError, match="column 'x' applies to data sets only"):
-        read_unlabelled(path, column="x")
-
-
-def test_column_of_a_data_set():
-    data = Dataset.from_dict({"toks": [["a", "b"], [], ["c"]], "n": [1, 2, 3]})
-    result = read_unlabelled(data, column="toks")
-    assert result.features == prepared_features(gold=False)
-    assert result[:] == {
-        "sent_id": ["sentence:1", "sentence:3"],
-        "words": [["a", "b"], ["c"]],
-        "upos": [["_", "_"], ["_"]],
-    }
-    named = Dataset.from_dict({"tokens": [["a"]], "upos": [["X"]], "sent_id": ["s"], "head": [["no head"]]})
-    assert read_unlabelled(named)[:] == {"sent_id": ["s"], "words": [["a"]], "upos": [["X"]]}
-    with pytest.raises(ValueError, match="expected a list of strings called words or tokens"):
-        read_unlabelled(data)
-    with pytest.raises(ValueError, match="split text into words first"):
-        read_unlabelled(Dataset.from_dict({"text": ["a b"]}), column="text")
 
 
 @pytest.mark.parametrize("name", ["p06_heads_blank", "p06_heads_stale"])

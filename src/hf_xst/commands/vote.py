@@ -105,12 +105,7 @@ def combine(
 
     The rule is `"majority"` (votes on substructures), or `"pool"` or `"linear"` (best structure under the
     pooled marginals, with weights in the order of the sources); for the rest see `ChartSettings`.
-
-    Raises:
-        ValueError: the rule is unknown.
     """
-    if rule not in ("majority", "pool", "linear"):
-        raise ValueError(f"rule is {rule!r}; expected majority, pool or linear")
 
     def run(batch: list[Row]) -> list[Columns]:
         distributions = sources.read(batch).softened(temperature)

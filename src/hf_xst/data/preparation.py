@@ -160,13 +160,11 @@ def prepare(
     return selected.select_columns(list(features)), report
 
 
-def hold_out(dataset: Dataset, fraction: float = 0.1) -> tuple[Dataset, Dataset]:
-    """Split off a fraction of the rows at the end (rounded down, at least one); return both parts."""
-    if not 0 < fraction < 1:
-        raise ValueError(f"found fraction {fraction}, expected a number between 0 and 1")
+def hold_out(dataset: Dataset) -> tuple[Dataset, Dataset]:
+    """Split off a tenth of the rows at the end (rounded down, at least one); return both parts."""
     if len(dataset) < 2:
         raise ValueError(f"found {len(dataset)} sentences, expected at least 2 to hold one out")
-    remaining = len(dataset) - max(1, int(len(dataset) * fraction))
+    remaining = len(dataset) - max(1, len(dataset) // 10)
     return dataset.select(range(remaining)), dataset.select(range(remaining, len(dataset)))
 
 

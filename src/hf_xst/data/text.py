@@ -26,8 +26,8 @@ from typing import Any
 from datasets import Dataset
 
 from hf_xst.data.conllu import read_conllu
-from hf_xst.data.layout import STRINGS, Row, cached_rows, file_key, rows_to_dataset
-from hf_xst.data.preparation import prepare, prepared_features
+from hf_xst.data.layout import Row, cached_rows, file_key
+from hf_xst.data.preparation import prepared_features
 from hf_xst.data.segmentation import paragraph_sentences
 from hf_xst.data.sentence import ConlluSentence
 from hf_xst.data.streams import MAX_BYTES, InputError, Source, numbered_lines, source_name
@@ -55,36 +55,24 @@ def iterate_unlabelled(source: Source, *, format: str | None = None) -> Iterator
 
 
 def read_unlabelled(
-    source: Source | Dataset,
+    path: str | os.PathLike[str],
     *,
-    column: str | None = None,
     format: str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """Read unlabelled text in the prepared layout: ``sent_id``, ``words``, ``upos``.
+    """Read a file in the prepared layout: ``sent_id``, ``words``, ``upos``.
 
-    A file is streamed to the cache and found there again; a stream is held in memory.
-
-    Args:
-        source: A path, an open stream, or a data set with a column of words.
-        column: The column of words of a data set; defaults to ``words`` or ``tokens``.
-        format: As for `iterate_unlabelled`.
-        cache_dir: The cache; defaults to a folder in the cache of `datasets`.
-
-    Raises:
-        ValueError: As for `iterate_unlabelled`, or the data set has no such column.
+    It is streamed to the cache, which defaults to a folder in the cache of `datasets`, and found there again.
+    For data sets see `hf_xst.data.prepare`, for the format and errors `iterate_unlabelled`.
     """
-    if isinstance(source, Dataset):
-        return _read_column(source, column)
-    if column is not None:
-        raise ValueError(f"column {column!r} applies to data sets only, not to {source_name(source)}")
-    resolved = _resolve_format(source, format)
-    features = prepared_features(gold=False)
-    rows = partial(_rows, source, resolved)
-    if isinstance(source, (str, os.PathLike)):
-        kind = f"unlabelled-{resolved}"
-        return cached_rows(file_key(source), rows, features, kind=kind, cache_dir=cache_dir)
-    return rows_to_dataset(rows(), features)
+    resolved = _resolve_format(path, format)
+
+    def rows() -> Iterator[Row]:
+        for sentence in _READERS[resolved](path):
+            yield {"sent_id": sentence.identifier, "words": sentence.words, "upos": sentence.upos}
+
+    features, kind = prepared_features(gold=False), f"unlabelled-{resolved}"
+    return cached_rows(file_key(path), rows, features, kind=kind, cache_dir=cache_dir)
 
 
 def read_labelled_jsonl(source: Source) -> Iterator[ConlluSentence]:
@@ -94,11 +82,6 @@ def read_labelled_jsonl(source: Source) -> Iterator[ConlluSentence]:
     values, such as lists of numbers, are ignored.
     """
     return _line_sentences(source, partial(_parse_json, labels=True))
-
-
-def _rows(source: Source, format: str) -> Iterator[Row]:
-    for sentence in _READERS[format](source):
-        yield {"sent_id": sentence.identifier, "words": sentence.words, "upos": sentence.upos}
 
 
 def _resolve_format(source: Source, format: str | None) -> str:
@@ -113,21 +96,6 @@ def _resolve_format(source: Source, format: str | None) -> str:
             path=source_name(source),
         )
     return resolved
-
-
-def _read_column(dataset: Dataset, column: str | None) -> Dataset:
-    names = [column] if column is not None else ["words", "tokens"]
-    words = next((name for name in names if name in dataset.features), None)
-    if words is None or dataset.features[words] != STRINGS:
-        feature = "" if words is None else f" ({words}: {dataset.features[words]})"
-        raise ValueError(
-            f"found the columns {', '.join(dataset.features)}{feature}, "
-            f"expected a list of strings called {' or '.join(names)}; split text into words first"
-        )
-    selected = dataset.select_columns([words, *(n for n in ("sent_id", "upos") if n in dataset.features)])
-    if words != "words":
-        selected = selected.rename_column(words, "words")
-    return prepare(selected, gold=False, faulty="skip")[0]  # skips rows without words
 
 
 _Parsed = tuple[list[str], Row, dict[str, list[str]]]  # words, other keys, further columns
