@@ -107,6 +107,9 @@ def test_weights_files_are_read_as_they_were_written(tmp_path):
     assert read_weights(str(path)) == {"no": 0.25, "weights": 0.3}
     path.write_text("weights:\n  no: 1\n  off: 2\n")
     assert read_weights(str(path)) == {"no": 1.0, "off": 2.0}
+    path.write_text("no: 1\noff: 2\nno: 3\n")
+    with pytest.raises(ValueError, match=r"weights\.yaml: expected .* \(it holds no more than once\)"):
+        read_weights(str(path))
 
 
 def test_frozen_vectors_are_exchanged_and_trained_ones_belong_to_the_model():

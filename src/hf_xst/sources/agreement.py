@@ -24,6 +24,7 @@ from hf_xst.charts.chart import FLOOR, SIGMA, SourceDistributions, candidates_ma
 from hf_xst.charts.pooling import floored
 from hf_xst.console import progress
 from hf_xst.files import write_text
+from hf_xst.models.configuration import check_names
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, run_batches
 from hf_xst.sources.pool import SourcePool
@@ -206,14 +207,16 @@ def agreement_weights(measures: Mapping[str, Mapping[str, float]]) -> dict[str, 
 
 def read_weights(path: str) -> dict[str, float]:
     """Read a YAML file with one `NAME: WEIGHT` per line; raise ValueError if it has another form."""
-    # Read as text: YAML itself takes a source called `no` for a truth value.
+    # Nodes are read as text: YAML itself takes a source called `no` for a truth value.
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506
-        if isinstance(content, dict) and isinstance(content.get("weights"), dict):
-            content = content["weights"]
-        if not isinstance(content, dict):
-            raise ValueError(f"found {str(content)[:80]!r}")
-        return {name: float(weight) for name, weight in content.items()}
+        root: Any = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
+            if key.value == "weights" and isinstance(value, yaml.MappingNode):
+                root = value
+        if not isinstance(root, yaml.MappingNode):
+            raise ValueError("found no such line")
+        check_names("it", [key.value for key, _ in root.value])
+        return {key.value: float(value.value) for key, value in root.value}
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: expected YAML with one NAME: WEIGHT per line ({error})") from error
 
