@@ -389,21 +389,12 @@ def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
 # -- growth --------------------------------------------------------------------------------------------
 
 
-def by_length(words: int) -> dict[str, Works]:
-    """Make four sentences of a length."""
+def structures(sentences: int, words: int, labels: int, tags: int, phrases: int) -> dict[str, Works]:
+    """Make sentences of a length: trees, chains of tags, and phrases with labels."""
     return {
-        "trees": sums_and_best(DependencyTreeCRF(torch.randn(4, words + 1, words + 1, 1))),
-        "chains": sums_and_best(LinearChainCRF(torch.randn(4, words - 1, 17, 17))),
-        "phrases": sums_and_best(ConstituencyTreeCRF(spans(4, words, 4))),
-    }
-
-
-def by_labels(labels: int) -> dict[str, Works]:
-    """Make 16 sentences of 20 words."""
-    return {
-        "trees": sums_and_best(DependencyTreeCRF(torch.randn(16, 21, 21, labels))),
-        "chains": sums_and_best(LinearChainCRF(torch.randn(16, 19, labels, labels))),
-        "phrases": sums_and_best(ConstituencyTreeCRF(spans(16, 20, labels))),
+        "trees": sums_and_best(DependencyTreeCRF(torch.randn(sentences, words + 1, words + 1, labels))),
+        "chains": sums_and_best(LinearChainCRF(torch.randn(sentences, words - 1, tags, tags))),
+        "phrases": sums_and_best(ConstituencyTreeCRF(spans(sentences, words, phrases))),
     }
 
 
@@ -418,8 +409,8 @@ def by_sources(count: int) -> dict[str, Works]:
 
 
 GROWTH: dict[str, tuple[Callable[[int], dict[str, Works]], Sequence[int]]] = {
-    "length": (by_length, (5, 10, 20, 50, 100, 200, 400)),
-    "labels": (by_labels, (1, 2, 5, 10, 20, 50, 100)),
+    "length": (lambda words: structures(4, words, 1, 17, 4), (5, 10, 20, 50, 100, 200, 400)),
+    "labels": (lambda labels: structures(16, 20, labels, labels, labels), (1, 2, 5, 10, 20, 50, 100)),
     "sources": (by_sources, (1, 2, 5, 10, 20)),
 }
 

@@ -133,6 +133,9 @@ def score_split(
         for name, model in singles.items()
         if isinstance(model, StructuredModel)  # with labels that the pool may lack
     }
+    for name in [name for name in singles if name not in predictions]:  # of other packages, and not pooled
+        alone = run_sources(SourcePool({name: singles[name]}), rows, [])
+        predictions[name] = [each.predictions[0].columns for each in alone]
     predictions |= {name: [each.combined[index] for each in found] for index, name in enumerate(combined)}
     predictions |= {name: predict(pool, rows, by_sentence) for name, predict in others.items()}
     counts: dict[str, Any] = {"sentences": len(gold), "words": sum(map(len, gold["words"]))}

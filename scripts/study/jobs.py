@@ -263,6 +263,7 @@ class Jobs:
         weights = f"{folder}/weights.yaml" if study.labelled else None
         other_weights = f"{folder}/other_weights.json" if self.others_weigh else None
         options = pool.options | {
+            "task": pool.options["task"] or beside.options["task"],
             "beside": beside.options["sources"],
             "rules": study.rules,
             "weights": weights,

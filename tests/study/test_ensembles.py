@@ -135,8 +135,20 @@ def test_sources_and_their_combinations_are_scored_on_each_split(encoder, bert, 
     sources = ["a=a", "b=b"]
     weights = {"sources": sources, "treebank": "dev=dev.conllu", "split": "dev", "sentences": 2}
     other_weights.learn_other_weights(LearnWeightsArguments(output="w", **weights))
-    words = ["--sources", *sources, "--beside", "c=c", "--rules", *RULES, *FROM_LABELS, "--select", "2"]
+    words = [
+        "--sources",
+        *sources,
+        "--beside",
+        "c=c",
+        "g=test.conllu",
+        "--rules",
+        *RULES,
+        *FROM_LABELS,
+        "--select",
+        "2",
+    ]
     words += ["--weights", "w/published_weights.yaml", "--other-weights", "w/other_weights.json"]
+    words += ["--task", "tagger"]
     for split in ("text", "dev", "test"):
         words += [f"--{split}", f"{split}={split}.conllu", split]
     monkeypatch.setattr(sys, "argv", ["ensembles.py", *words, "--output", "o.json", "--embedding-cache", "e"])
@@ -145,7 +157,8 @@ def test_sources_and_their_combinations_are_scored_on_each_split(encoder, bert, 
         (row["method"], row["split"], row["metric"]): row["value"]
         for row in json.loads(Path("o.json").read_text())
     }
-    methods = {*RULES, *FROM_LABELS, "pool-learned", "direct:a", "direct:b", "direct:c"}
+    methods = {*RULES, *FROM_LABELS, "pool-learned", *(f"direct:{name}" for name in "abcg")}
+    assert found["direct:g", "test", "accuracy"] == 100  # a file of the right tags
     for split in ("dev", "test"):
         assert {method for method, of, metric in found if of == split and metric == "accuracy"} == methods
         assert found["data", split, "words"] == 20

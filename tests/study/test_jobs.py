@@ -160,6 +160,8 @@ def test_sources_of_other_packages_are_not_trained(write):
     assert "spacy=spacy:some" in values["--sources"]
     assert jobs.initial("pool", ["spacy", "script"]) is None
     assert "spacy=spacy:some" not in options_of(jobs.ensembles("frozen", "tagger", "fo"))["--sources"]
+    beside = jobs_of(write({"sources": {"spacy": {"place": "spacy:some", "pool": False}}}))
+    assert options_of(beside.ensembles("frozen", "parser", "fo"))["--task"] == ["parser"]
 
 
 def test_options_of_the_task_and_the_method_take_precedence(write):
