@@ -30,7 +30,7 @@ def required(help_text: str) -> Any:
 
 
 def checked_options(options: Record) -> Record:
-    """Return the options of a command, with paths as text and tuples as lists.
+    """Return the options of a command, with paths as text, and tuples and NumPy numbers as those of Python.
 
     Raises:
         ValueError: an option has another type than declared, or a text is empty or no Unicode.
@@ -38,6 +38,7 @@ def checked_options(options: Record) -> Record:
     types_of = get_type_hints(type(options))
 
     def plain(value: Any, name: str) -> Any:
+        value = value.tolist() if hasattr(value, "tolist") else value
         if isinstance(value, (list, tuple)):
             return [plain(each, name) for each in value]
         text = os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
 import yaml
@@ -249,9 +250,11 @@ def test_options_of_another_type_are_rejected(option, value, message):
 
 
 def test_python_callers_may_pass_paths_and_tuples():
-    given = EvaluateArguments(output=Path("o"), treebank=Path("t"), data=(Path("d"),), columns=("head",))
-    expected = EvaluateArguments(output="o", treebank="t", data=["d"], columns=["head"])
-    assert checked_options(given) == expected
+    paths = {"output": Path("o"), "treebank": Path("t"), "data": (Path("d"),)}
+    given = EvaluateArguments(**paths, columns=np.array(["head"]), seed=np.int64(3))
+    checked = checked_options(given)
+    assert checked == EvaluateArguments(output="o", treebank="t", data=["d"], columns=["head"], seed=3)
+    assert type(checked.seed) is int
 
 
 def test_a_run_that_never_began_to_train_may_be_changed(tmp_path):

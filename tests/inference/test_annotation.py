@@ -168,8 +168,10 @@ def test_gpu_out_of_memory_message(monkeypatch):
     [
         ({"batch_words": 0}, "batch_words is 0; expected at least 1"),
         ({"max_words": -1}, "max_words is -1"),
-        ({"too_long": "cut"}, "too_long is 'cut'; expected skip or error"),
-        ({"decoding": "worst"}, "decoding is 'worst'; expected best or minimum-risk"),
+        ({"too_long": "cut"}, "too_long is 'cut'; expected 'skip' or 'error'"),
+        ({"decoding": "worst"}, "decoding is 'worst'; expected 'best' or 'minimum-risk'"),
+        ({"kbest": "2"}, "kbest is '2'; expected int"),
+        ({"confidence": "yes"}, "confidence is 'yes'; expected bool"),
         ({"kbest": -1}, "kbest is -1; expected at least 0"),
     ],
 )

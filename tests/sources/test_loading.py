@@ -34,7 +34,7 @@ def test_files_that_may_not_be_read_are_named(tmp_path, monkeypatch):
     model_of("tagger").save_pretrained(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).suffix != ".safetensors")
     with pytest.raises(PermissionError, match=r"Permission denied: '.*model\.safetensors'"):
-        load_source(f"a={tmp_path}")
+        load_source(tmp_path)
 
 
 class Constant(OtherTagger):

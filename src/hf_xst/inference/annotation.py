@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import torch
 from huggingface_hub import snapshot_download
@@ -18,7 +18,7 @@ from hf_xst.inference.confidence import Annotation, Decoding, decode_output
 from hf_xst.models.cached_embeddings import share_encoders
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import BATCH_WORDS, GPU_BATCH_WORDS, in_batches, run_rows
-from hf_xst.records import option
+from hf_xst.records import checked, option
 from hf_xst.remote import download_if_exists, split_revision
 from hf_xst.sources.loading import ready_model
 from hf_xst.sources.word_checks import check_tags
@@ -40,7 +40,7 @@ class AnnotationSettings:
     """How to annotate sentences.
 
     Raises:
-        ValueError: if a value is out of range.
+        ValueError: if a value is of another type or out of range.
     """
 
     decoding: Decoding = option(
@@ -64,10 +64,8 @@ class AnnotationSettings:
     )
 
     def __post_init__(self) -> None:
-        for name, choices in (("decoding", get_args(Decoding)), ("too_long", get_args(TooLong))):
-            value = vars(self)[name]
-            if value not in choices:
-                raise ValueError(f"{name} is {value!r}; expected {' or '.join(choices)}")
+        for name, kind in get_type_hints(AnnotationSettings).items():
+            checked(kind, vars(self)[name], name)
         for name, minimum in (("kbest", 0), ("batch_words", 1), ("max_words", 1)):
             value = vars(self)[name]
             if value is not None and value < minimum:

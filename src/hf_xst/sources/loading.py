@@ -179,7 +179,9 @@ class SourceSettings(OtherSourceSettings):
 
 
 def load_source(
-    place: str, vectors: WordVectors | None = None, settings: SourceSettings | None = None
+    place: str | os.PathLike[str],
+    vectors: WordVectors | None = None,
+    settings: SourceSettings | None = None,
 ) -> AnySource:
     """Load a source; its kind is recognised by what is there, and no code of others runs.
 
@@ -194,7 +196,7 @@ def load_source(
     Raises:
         ValueError: the place holds nothing that can be a source, or the task is unknown.
     """
-    (source,) = load_sources([place], vectors, settings).values()
+    (source,) = load_sources([os.fspath(place)], vectors, settings).values()
     return source
 
 
