@@ -139,7 +139,7 @@ def test_word_vectors_of_another_language(folder, parse):
         ("dependency-parsing", {"batch_size": 4}, "found batch_size; .*pass batch_words"),
         ("dependency-parsing", {"outptu": "dict"}, "no argument outptu; did you mean output."),
         ("dependency-parsing", {"output": "xml"}, "output is 'xml'; expected one of dict, conllu"),
-        ("dependency-parsing", {"decoding": "worst"}, "expected best or minimum-risk"),
+        ("dependency-parsing", {"decoding": "worst"}, "expected 'best' or 'minimum-risk'"),
         ("dependency-parsing", {"max_words": 0}, "max_words is 0"),
     ],
 )
