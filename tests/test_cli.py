@@ -115,13 +115,11 @@ def test_empty_lists_and_null_replace_defaults(tmp_path, empty):
 
 
 def test_a_tilde_is_the_home_folder_wherever_a_path_begins(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", "/home/kim")
+    monkeypatch.setenv("HOME", "/kim")
     config = write(tmp_path / "c.yaml", "output: ~/o\nnames: [a=~/x, 'train=~/y,dev=~']\n")
-    expected = ExampleOptions(
-        output="/home/kim/o", names=["a=/home/kim/x", "train=/home/kim/y,dev=/home/kim"]
-    )
+    expected = ExampleOptions(output="/kim/o", names=["a=/kim/x", "train=/kim/y,dev=/kim"])
     assert parse(config) == expected
-    assert parse("--output=~/o", "--long-name", "a~/b~ ~c/~/").output == "/home/kim/o"
+    assert parse("--output=~/o", "--long-name", "a~/b~ ~c/~/").output == "/kim/o"
     assert parse("--output=o", "--long-name", "a~/b~ ~c/~/").long_name == "a~/b~ ~c/~/"
 
 

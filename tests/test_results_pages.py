@@ -25,7 +25,6 @@ ALL = [code for group in report.GROUPS.values() for code in group if code not in
 UNTOUCHED = "bg da es fr nl no pt".split()
 SIX = "fa id tr hr it sv".split()
 VECTORS = "fa ko hr it es sv".split()
-NINE = "fa id tr hr he it fr da de".split()
 LOW = "fo br hsb yo bxr am tl wo mt sme".split()
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w])")
 
@@ -177,7 +176,7 @@ def first_page() -> dict[str, list[float]]:
         "| LAS, sources trained apart": counted("cpu", P, "vote pool pptx paper-pool recommended"),
         "| LAS, sources fine-tuned": counted("mean", P, pools),
         "| LAS, the same": counted("tuned", P, "vote pool average recommended"),
-        "| LAS, 18 sources": [mean("many", P, "recommended")],
+        "| LAS, 18 sources": counted("many", P, pools),
         "| LAS, *paper*": counted("paper", P, paper),
         "| tags, sources trained apart": counted("cpu", T, "vote pool pptx paper-pool recommended"),
         "| tags, sources fine-tuned": counted("mean", T, pools),
@@ -205,6 +204,14 @@ def first_page() -> dict[str, list[float]]:
             (gains_of_many() > 0).sum(),
             16,
             report.sign_test(gains_of_many()),
+        ],
+        "gains more (1.3): with 18 sources the preset is 0.5 above it, on 10 of 16 targets (p = 0.45)": [
+            mean("many", P, "vote") - mean("tuned", P, "vote"),
+            len(jobs("many").pooled(P, "it")),
+            differences(P, "recommended", "vote", "many")[0],
+            above("many", P, "recommended"),
+            16,
+            differences(P, "recommended", "vote", "many")[3],
         ],
         "is 3.0 LAS and 3.8 points of accuracy above its vote": [
             gain("paper", P, "paper-pool"),
@@ -278,9 +285,11 @@ def readme() -> dict[str, list[float]]:
             "tuned", P, "recommended vote"
         ),
         "above the vote on 15 of 16": [above("tuned", P, "recommended"), len(ALL)],
-        "With 18 sources and more annotated data it reaches 70.0": [
+        "With 18 sources and more annotated data it reaches 70.0, the vote 69.5 (above it on 10 of 16)": [
             len(jobs("many").pooled(P, "it")),
-            mean("many", P, "recommended"),
+            *means("many", P, "recommended vote"),
+            above("many", P, "recommended"),
+            16,
         ],
         "reaches 85.4 % accuracy from five sources, the vote of its sources 84.2": means(
             "tuned_taggers", T, "recommended vote"
@@ -411,36 +420,63 @@ def groups_of_16() -> dict[str, list[str]]:
 def many_page() -> dict[str, list[float]]:
     before, after = (grid(study, P).loc[ALL, "recommended"] for study in ("tuned", "many"))
     more, dev = gains_of_many(), {study: dev_curve(study) for study in ("tuned", "many")}
-    english = [mean(study, P, "direct:en", NINE) for study in ("tuned", "many")]
-    against = {
-        base: differences(P, "recommended", base, "many", NINE)
-        for base in ("vote", "pool-agreement", "average")
-    }
+    english, votes = ([mean(s, P, m) for s in ("tuned", "many")] for m in ("direct:en", "vote"))
+    vote, pool, average = (
+        differences(P, "recommended", base, "many") for base in ("vote", "pool-agreement", "average")
+    )
+    over_vote = grid("many", P)["recommended"] - grid("many", P)["vote"]
+    vote_gains = grid("many", P).loc[ALL, "vote"] - grid("tuned", P).loc[ALL, "vote"]
+    texts = measured("many", P, "text_sentences", "charts:wide")
+    updates = {code: option("many", "max-steps", "trained", P, code) for code in jobs("many").study.sources}
+    short = equal(updates[code] for code in ("de", "fr", "es", "ar"))
+    tuned, preset = (
+        option("tuned", "max-steps", "trained", P, "en"),
+        ("trained", P, "it", "recommended", "42"),
+    )
+    more_sources = updates.keys() - jobs("tuned").study.sources.keys()
     rows_of = {report.LANGUAGES[code]: [code] for code in ALL} | {"mean of 16": ALL}
     rows_of |= {f"{len(codes)} {name}": codes for name, codes in groups_of_16().items()}
     return {
         f"| {name} |": [each[codes].mean() for each in (before, after, more)]
         for name, codes in rows_of.items()
     } | {
+        "19,967 sentences, 1,200 updates instead of 800)": [
+            measure("many", P, "train_sentences", "en", "source"),
+            updates["en"],
+            tuned,
+        ],
+        "14 more sources": [len(more_sources)],
+        "(300 updates, Portuguese 400; German, French, Spanish and Arabic have 500 instead of 800)": [
+            equal(updates[code] for code in more_sources - {"pt"}),
+            updates["pt"],
+            short,
+            tuned,
+        ],
+        "so that 18 are pooled for each target": [len(jobs("many").pooled(P, "it"))],
+        "387 to 679 sentences of text (Korean 1,000), and 100 updates instead of 200": [
+            *extremes(texts.drop(index="ko")),
+            texts["ko"],
+            *(option(study, "max-steps", *preset) for study in ("many", "tuned")),
+        ],
+        ". 16 targets, one seed": [len(jobs("many").study.targets)],
         "lose up to 0.4": [-more.min()],
-        "is 1.3 better on the nine targets": [english[1] - english[0]],
+        "the English source alone is 1.3 better": [english[1] - english[0]],
         "| LAS, 18 sources |": [
-            sum(best_source("many", P, code) for code in NINE) / 9,
-            *counted("many", P, "vote pool pool-agreement average recommended", NINE),
+            sum(best_source("many", P, code) for code in ALL) / 16,
+            *counted("many", P, "vote pool pool-agreement average recommended"),
         ],
-        "is 0.73 above the vote (7 of 9, p = 0.18), 0.44 above": [
-            *against["vote"][:2],
-            9,
-            against["vote"][3],
-            against["pool-agreement"][0],
+        "than the preset**: 1.3, on all 16": [votes[1] - votes[0], (vote_gains > 0).sum()],
+        "still 0.48 above it, but on 10 of 16 targets only (p = 0.45), and 0.31 above": [
+            *vote[:2],
+            16,
+            vote[3],
+            pool[0],
         ],
-        "trained on (6 of 9) and 0.76 above the average (8 of 9, p = 0.039)": [
-            against["pool-agreement"][1],
-            9,
-            *against["average"][:2],
-            9,
-            against["average"][3],
+        "trained on (8 of 16): one model instead of 18": [pool[1], 16, len(jobs("many").pooled(P, "it"))],
+        "1.3 over the vote, and 0.0 on nearby ones": [
+            over_vote[codes].mean() for codes in groups_of_16().values()
         ],
+        "is 0.48 better (13 of 16, p = 0.021)": [*average[:2], 16, average[3]],
         "has 71.4 and the Swedish one 71.8, Portuguese 73.7": [
             score("many", P, "da", f"direct:{source}") for source in ("no", "sv", "pt")
         ],
@@ -792,8 +828,7 @@ NO_RESULTS = [
     *("adds 1e-8", "candidates above 1e-9", "1e-3 for each of", "the lowest of 12 layers"),
     *("one tag is 0.3 points", "makes 5.5 of the 14 points"),
 ]
-# Pages whose whole numbers are not checked.
-DECIMALS_ONLY = ("mean/README.md", "many/README.md")
+DECIMALS_ONLY = ("mean/README.md",)  # whole numbers are not checked
 
 
 def numbers(text: str) -> list[str]:
