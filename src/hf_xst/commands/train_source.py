@@ -57,7 +57,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
         return SourceResults.load(folder.run)
     set_seed(options.seed)
     initial = _initial_model(options)
-    fields = _model_fields(options) if initial is None else initial.label_settings
+    fields = model_fields(KINDS[options.task], options.model) if initial is None else initial.label_settings
     train, dev, notes = _load_splits(options, fields)
     model = _from_scratch(options, fields, train) if initial is None else _with_labels(initial, train)
     for name, gold in (("training", train), ("development", dev)):
@@ -99,7 +99,7 @@ def _initial_model(options: TrainSourceArguments) -> StructuredModel | None:
     """Load the model to fine-tune, if given; reject another kind, and options that conflict with it."""
     if options.init_from is None:
         return None
-    fields = _model_fields(options)
+    fields = model_fields(KINDS[options.task], options.model)
     conflicts = [flag for flag in given_flags(options) if flag != "--model"]
     conflicts += [f"--model {name}" for name in fields if name != "frozen_layers"]
     if conflicts:
@@ -156,10 +156,6 @@ def _settings(options: TrainSourceArguments, folder: RunFolder, metric: str) -> 
         metric_for_best_model=metric,
         greater_is_better=True,
     )
-
-
-def _model_fields(options: TrainSourceArguments) -> dict[str, Any]:
-    return model_fields(KINDS[options.task], options.model)
 
 
 def _load_splits(options: TrainSourceArguments, fields: dict[str, Any]) -> tuple[Dataset, Dataset, list[str]]:

@@ -64,7 +64,10 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     sources = source_pool(options, models)
     weights = sources.weights(read_weights(options.weights) if options.weights else None)
     model = sources.kind
-    gold, note = _rows(options, model.columns)
+    if options.text is None and options.treebank is not None:
+        gold, note = gold_rows(options.treebank, options.split, options.data, model.columns)
+    else:
+        gold, note = unlabelled_rows(options)
     rows = annotate(gold, options.tagger, vectors)
     check_text(models, rows)
     predictions: Iterable[Columns]
@@ -119,14 +122,8 @@ def combine(
     return in_batches(rows, run, batch_words)
 
 
-def _rows(options: VoteArguments, columns: Sequence[str]) -> tuple[Dataset, str]:
-    if options.text is None and options.treebank is not None:
-        return gold_rows(options.treebank, options.split, options.data, columns)
-    return unlabelled_rows(options)
-
-
 def _sentences(options: VoteArguments) -> Iterator[ConlluSentence]:
-    """Iterate over the complete sentences of the input, in the order of `_rows`, which leaves none out."""
+    """Iterate over the complete sentences of the input, in the order of the rows, which lack none."""
     if options.text is not None and is_hub_text(options.text):
         rows = read_text(options.text, options.split)
         return (ConlluSentence.from_words(row["words"], sent_id=row["sent_id"]) for row in rows)

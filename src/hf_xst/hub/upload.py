@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from huggingface_hub import (
     CommitInfo,
@@ -29,7 +29,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from hf_xst.console import say
 from hf_xst.hub.card import README
 from hf_xst.hub.contents import Contents, is_allowed
-from hf_xst.records import option
+from hf_xst.records import checked, option
 from hf_xst.remote import HUB_ERRORS, Kind, explain_hub_error
 
 Vocabulary = Literal["public", "all"]
@@ -82,9 +82,7 @@ class PushOptions:
     token: str | bool | None = None
 
     def __post_init__(self) -> None:
-        if self.vocabulary not in get_args(Vocabulary):
-            expected = " or ".join(get_args(Vocabulary))
-            raise ValueError(f"vocabulary is {self.vocabulary!r}; expected {expected}")
+        checked(Vocabulary, self.vocabulary, "vocabulary")
 
 
 class Repository:

@@ -85,7 +85,7 @@ class MarginalsStore:
         self._places = keys.argsort()
         self._keys = keys[self._places]
         self._new: list[pa.RecordBatch] = []
-        weakref.finalize(self, _write_rest, self.folder, self._new)
+        weakref.finalize(self, _write, self.folder, self._new)
 
     def read(self, rows: Sequence[Row], run: Callable[[], Found]) -> Found:
         """Return the distributions of a batch, and the dropped mass of each source and sentence, (S, B).
@@ -135,7 +135,7 @@ def _load(path: Path) -> pa.RecordBatch:
 
 
 def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
-    """Write sentences as a file named by its content, and forget them."""
+    """Write sentences as a file named by its content, and forget them; warn if they cannot be written."""
     if not batches:
         return
     joined, sink = pa.concat_batches(batches), pa.BufferOutputStream()
@@ -143,14 +143,9 @@ def _write(folder: Path, batches: list[pa.RecordBatch]) -> None:
     with pa.ipc.new_file(sink, joined.schema) as writer:
         writer.write_batch(joined)
     content = sink.getvalue()
-    with atomic_path(folder / f"{hashlib.sha256(content).hexdigest()[:32]}.arrow") as temporary:
-        temporary.write_bytes(content)
-
-
-def _write_rest(folder: Path, batches: list[pa.RecordBatch]) -> None:
-    """Write the last sentences when the store is no longer used; warn if they cannot be written."""
     try:
-        _write(folder, batches)
+        with atomic_path(folder / f"{hashlib.sha256(content).hexdigest()[:32]}.arrow") as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         say(f"marginals were not stored: {explain_os_error(error)}", "yellow")
 
