@@ -63,11 +63,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{_temporary_prefix(_owned.get())}{secrets.token_hex(8)}.part")
     mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
-    except OSError as error:
-        error.filename = os.fspath(target)
-        raise
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
     mode = temporary.stat().st_mode
     try:
         with name_in_errors(target):

@@ -45,9 +45,7 @@ def checked_options(options: Record) -> Record:
         if text == "":
             raise ValueError(f"{name} is empty: leave it out, or give a value (is a shell variable unset?)")
         if isinstance(text, str) and any("\ud800" <= mark <= "\udfff" for mark in text):
-            raise ValueError(
-                f"{name} is {text!r}, which is not UTF-8: rename the file, or set a UTF-8 locale"
-            )
+            raise ValueError(f"{name} is {text!r}, not UTF-8: rename the file, or set a UTF-8 locale")
         return text
 
     values = {name: checked(types_of[name], plain(each, name), name) for name, each in vars(options).items()}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import stat
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -186,15 +184,6 @@ def test_a_new_file_has_the_mode_of_the_umask_even_if_a_library_replaces_it(tmp_
         mode = stat.S_IMODE(temporary.stat().st_mode)
         temporary.chmod(0o600)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
-
-
-def test_a_folder_that_cannot_be_written_names_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "os.open", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied", "x.part"))
-    )
-    with pytest.raises(PermissionError) as error:
-        write_text(tmp_path / "file", "text")
-    assert error.value.filename == str(tmp_path / "file")
 
 
 def test_temporary_names_are_new(tmp_path):

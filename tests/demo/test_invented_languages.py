@@ -297,12 +297,6 @@ def test_vector_noise_moves_translations_apart():
     assert gap(vector_noise=0.5, language_noise=0.0) == pytest.approx(0.5 * math.sqrt(2), rel=0.1)
 
 
-@pytest.mark.parametrize(("sentences", "seed"), [(-1, 0), (1, -1)])
-def test_negative_numbers_are_rejected(sentences, seed):
-    with pytest.raises(ValueError, match="expected 0 or more for both"):
-        generate_language(PLAIN, sentences=sentences, seed=seed)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_all_combinations_of_settings_give_trees(data):

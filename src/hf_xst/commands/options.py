@@ -36,9 +36,6 @@ def takes_options(kind: type[Options]) -> Callable[[Callable[[Options], Result]]
 
     The command owns its output before it reads anything. The processes of a launcher share its work, see
     `hf_xst.processes`; the main one owns the output.
-
-    Args:
-        kind: the data class, with an output or folder.
     """
 
     def decorate(command: Callable[[Options], Result]) -> Callable[..., Result]:

@@ -115,9 +115,9 @@ class RunFolder:
         begun = read_yaml(config) if config.exists() else {}
         wanted = yaml.safe_load(yaml.safe_dump(self._config))
         before = read_json(files) if files.exists() else {}
-        same = [key for key, digest in self._digests.items() if before.get(key) == digest]
-        paths = [key for key in same if isinstance(wanted.get(key), str)]
-        moved = {"output", *(key for key in paths if "=" not in f"{begun.get(key)}{wanted[key]}")}
+        paths = [key for key in self._digests if isinstance(wanted.get(key), str)]
+        same = [key for key in paths if before.get(key) == self._digests[key]]
+        moved = {"output", *(key for key in same if "=" not in f"{begun.get(key)}{wanted[key]}")}
         settings = [
             f"{key} ({begun.get(key, 'unknown')} there, {value} now)"
             for key, value in wanted.items()

@@ -265,9 +265,8 @@ def annotate(
 
     With `keep_gold`, replaced values stay in a separate column, for scores that depend on them.
     """
-    if annotator in (None, NO_TAGGER):
+    if annotator is None or annotator == NO_TAGGER:
         return dataset
-    assert annotator is not None
     model = load_tagger(annotator, vectors)
     about = [model_digest(model), content_hash(dataset), keep_gold, dataset.column_names]
     if process_count() > 1:  # each process annotates its share, and stores the whole

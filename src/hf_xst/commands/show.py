@@ -117,8 +117,7 @@ def _check_all_found(numbers: set[int], names: set[str], path: str) -> None:
 
 
 def _draw_trees(arguments: ShowArguments) -> NamedDrawings:
-    source = sys.stdin.buffer if arguments.input == "-" else arguments.input
-    assert source is not None
+    source = sys.stdin.buffer if arguments.input == "-" else str(arguments.input)
     numbers, names = set(arguments.index), set(arguments.sent_id)
     everything = not numbers and not names
     for sentence in read_conllu(source):
@@ -166,8 +165,7 @@ def _from_misc(sentence: ConlluSentence, key: str) -> list[float] | None:
 
 
 def _draw_charts(arguments: ShowArguments) -> NamedDrawings:
-    path = arguments.charts
-    assert path is not None
+    path = str(arguments.charts)
     rows, info = load_charts(path)
     if not all(1 <= number <= len(rows) for number in arguments.index):
         raise ValueError(f"{path} holds {len(rows)} charts; --index goes from 1 to {len(rows)}")

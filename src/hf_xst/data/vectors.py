@@ -127,7 +127,6 @@ def read_vectors(
     *,
     limit: int | None = None,
     vocabulary: Collection[str] | None = None,
-    name: str | None = None,
 ) -> WordVectors:
     """Read word vectors; memory grows with the rows kept, not with the file.
 
@@ -136,7 +135,6 @@ def read_vectors(
         limit: Maximum number of rows to read (such files start with the most frequent words).
         vocabulary: Keep only rows that the lookup of one of these words may return
             (`hf_xst.data.words.lookup_forms`).
-        name: Name of the vector space; defaults to `space_of` the path.
 
     Raises:
         VectorError: No rows, a row of the wrong width, or a value that is not a finite number; the message
@@ -148,7 +146,7 @@ def read_vectors(
     return WordVectors(
         words=[word for block in blocks for word in block.words],
         matrix=np.concatenate([np.empty((0, stream.width), np.float32), *(b.matrix for b in blocks)]),
-        name=space_of(path) if name is None else name,
+        name=space_of(path),
         sha256=sha256_of(path),
     )
 

@@ -43,12 +43,7 @@ def generate_language(settings: LanguageSettings, *, sentences: int, seed: int) 
 
     Words and vectors follow from the settings alone: another seed gives other sentences of the same language,
     and a longer run begins with the sentences of a shorter one.
-
-    Raises:
-        ValueError: `sentences` or `seed` is negative.
     """
-    if sentences < 0 or seed < 0:
-        raise ValueError(f"sentences is {sentences} and seed {seed}; expected 0 or more for both")
     lexicon = Lexicon(settings)
     grammar = Grammar(settings, lexicon, Draws(generator("sentences", settings.world, settings.name, seed)))
     rows = [

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hf_xst.data import UPOS_TAGS, ConlluSentence, iterate_unlabelled
 from hf_xst.data.segmentation import segment
-from hf_xst.data.sentence import head_number
+from hf_xst.data.sentence import BLANK, head_number
 from hf_xst.drawing import ChartView, Drawing
 from hf_xst.drawing.arcs import arc_diagram
 from hf_xst.drawing.markup import is_right_to_left
@@ -26,7 +26,6 @@ TITLES = {"parser": "Dependency tree", "tagger": "Tags"}
 MOST_UPLOADED = 200
 MAX_TEXT, MAX_UPLOAD = 2000, 1_000_000
 """Most characters of a typed text, and most bytes of an uploaded file, also when it is unzipped."""
-BLANK = "_"
 _TAGGED = re.compile(r"(?P<word>.+)/(?P<tag>[A-Z]+)")
 
 
