@@ -33,14 +33,13 @@ from hf_xst.data.sentence import ConlluSentence
 from hf_xst.inference.confidence import Annotation
 from hf_xst.inference.outputs import ConlluWriter
 from hf_xst.metrics import score
-from hf_xst.models.modeling import Row
+from hf_xst.models.modeling import Columns, Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
 
-Columns = dict[str, list[Any]]
 PREDICTIONS = "predictions.conllu"
 
 
