@@ -85,7 +85,7 @@ def log_opinion_pool(
             logs = logs.masked_fill(missing, 0.0)
         pooled = pooled + logs * weight[..., None]
     alone = possible.any(-1) & ~supported.any(-1)
-    if bool(alone.any()):
+    if floor == 0 and bool(alone.any()):
         counts = (log_marginals > -torch.inf).any(-1) & (normalised > 0)  # (S, B, G)
         best = log_marginals.argmax(-1, keepdim=True)
         marked = torch.zeros_like(log_marginals, dtype=torch.bool).scatter(-1, best, counts[..., None])
