@@ -171,17 +171,16 @@ def first_page() -> dict[str, list[float]]:
     better = grid("tuned", P).loc[ALL, "recommended"] - grid("mean", P).loc[ALL, "recommended"]
     better_tags = gains_of_taggers()
     pools = "vote pool pool-agreement average recommended"
+    with_paper = "vote pool pool-agreement average paper-pool recommended"
     tests = report.grid(rows("cpu", P), "sentences")["data"]
     claims: dict[str, list[float]] = {
         "| LAS, sources trained apart": counted("cpu", P, "vote pool pptx paper-pool recommended"),
-        "| LAS, sources fine-tuned": counted(
-            "mean", P, "vote pool pool-agreement average paper-pool recommended"
-        ),
+        "| LAS, sources fine-tuned": counted("mean", P, with_paper),
         "| LAS, the same": counted("tuned", P, "vote pool average recommended"),
         "| LAS, 18 sources": counted("many", P, pools),
         "| LAS, *paper*": counted("paper", P, paper),
         "| tags, sources trained apart": counted("cpu", T, "vote pool pptx paper-pool recommended"),
-        "| tags, sources fine-tuned": counted("mean", T, pools),
+        "| tags, sources fine-tuned": counted("mean", T, with_paper),
         "| tags, the same": counted("tuned_taggers", T, pools),
         "| tags, *paper*": counted("paper", T, paper),
         "on 15 of 16 targets in both tasks, as many as in the paper": [
@@ -223,6 +222,10 @@ def first_page() -> dict[str, list[float]]:
         "higher by 6.8 LAS and 17.1 points": [
             mean("mean", P, "vote") - mean("paper", P, "vote"),
             mean("mean", T, "vote") - mean("paper", T, "vote"),
+        ],
+        "preset there (83.9 and 84.1; the preset is above on 9)": [
+            *means("mean", T, "paper-pool recommended"),
+            differences(T, "recommended", "paper-pool")[1],
         ],
         "65.8 against 66.5, again above it on 4": [
             *means("mean", P, "paper-pool vote"),
@@ -377,7 +380,8 @@ def mean_page() -> dict[str, list[float]]:
     for method, base in pairs:
         found = [*differences(T, method, base), *differences(P, method, base)]
         claims[f"| {method} over {base} |"] = found
-    paper = differences(P, "paper-pool", "vote")
+    paper, tags = (differences(task, "paper-pool", "vote") for task in (P, T))
+    preset = differences(T, "recommended", "paper-pool")
     tuned = ("frozen", P, "de")
     return claims | {
         "(600 updates, learning rate 3e-4,": [
@@ -392,9 +396,14 @@ def mean_page() -> dict[str, list[float]]:
             16,
             paper[3],
         ],
-        "the preset is above it on all 16": [
-            (grid("mean", P)["recommended"] > grid("mean", P)["paper-pool"])[ALL].sum()
+        "the preset is above it on all 16": [differences(P, "recommended", "paper-pool")[1]],
+        "it has 83.9, 0.52 above the vote (on 12 of 16 targets, p = 0.077)": [
+            mean("mean", T, "paper-pool"),
+            *tags[:2],
+            16,
+            tags[3],
         ],
+        "0.23 above, on 9 of 16 (p = 0.8)": [*preset[:2], 16, preset[3]],
     }
 
 
