@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 # Files that identify the output folder of a command.
 MODEL, CHARTS, RESULTS = "config.json", "provenance.json", "results.json"
+WEIGHTS, PREDICTIONS = "weights.yaml", "predictions.conllu"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_MESSAGE = re.compile(r"\(os error (\d+)\)|PytorchStreamWriter failed writing")  # of Rust and C++
 # Options of commands that name inputs: files, and folders of models or charts.

@@ -862,6 +862,8 @@ def test_errors_teach(world, tmp_path, capsys, words, message):
         ("vote {source} {one} --split dev --output {here}/two", "already holds a model"),
         ("learn-weights {source} {one} --split dev --output {here}/charts", "already holds charts"),
         ("transfer {charts} {start} --output {here}/charts", "already holds charts"),
+        ("build-charts {text} {source} --output {here}/weights", "already holds weights"),
+        ("learn-weights {source} {one} --split dev --output {here}/votes", "already holds predictions"),
         ("train-source {one} {vec} --output {here}/one.vec", "is a file; expected a folder"),
         (
             "evaluate {one} --model {here}/one --output {here}/one.vec",
@@ -872,6 +874,9 @@ def test_errors_teach(world, tmp_path, capsys, words, message):
 def test_outputs_of_other_commands_are_never_overwritten(world, capsys, words, what):
     for name, long in SHORT.items():
         words = words.replace(name, long)
+    for name in ("weights/weights.yaml", "votes/predictions.conllu"):
+        (world.folder / name).parent.mkdir(exist_ok=True)
+        (world.folder / name).touch()
     before = {path: path.stat().st_mtime_ns for path in world.folder.rglob("*") if path.is_file()}
     assert run(*words.replace("{here}", str(world.folder)).split()) == 1
     assert what in capsys.readouterr().err

@@ -28,6 +28,15 @@ def test_a_configuration_without_sources_does_not_place_them(tmp_path, recorded)
         resolve_initial_model(options, info(model_of("parser")))
 
 
+@pytest.mark.parametrize("recorded", ["3", "en=x", "[3]", "{en: x}"])
+def test_a_configuration_with_other_sources_is_named(tmp_path, recorded):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(f"sources: {recorded}\n")
+    options = TransferArguments(output="o", charts=str(tmp_path))
+    with pytest.raises(ValueError, match=r"config\.yaml: sources"):
+        resolve_initial_model(options, info(model_of("parser")))
+
+
 @pytest.mark.parametrize("kind", ["parser", "tagger"])
 def test_it_has_the_labels_of_the_charts(kind):
     like = model_of(kind)

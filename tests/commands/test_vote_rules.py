@@ -19,6 +19,11 @@ def pool_of(kind: str, count: int = 3) -> SourcePool:
     return SourcePool(models, joint_names(list(models.values())))
 
 
+def test_an_unknown_rule_is_rejected():
+    with pytest.raises(ValueError, match="rule is 'union'"):
+        combine(pool_of("tagger"), ROWS, "union")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["pool", "linear"])
 def test_the_best_structure_of_the_pool_is_returned(kind, rule):

@@ -19,7 +19,7 @@ from hf_xst.console import say
 from hf_xst.data import WordVectors
 from hf_xst.models.kinds import model_class
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.records import read_yaml
+from hf_xst.records import checked, read_yaml
 from hf_xst.remote import split_revision
 from hf_xst.sources.averaging import AVERAGE, SCRATCH, average_models
 from hf_xst.sources.loading import SourceSpec, load_model, source_digest
@@ -46,7 +46,10 @@ def _locate(charts: str, info: ChartInfo, names: Sequence[str]) -> list[SourceSp
     """Find sources of charts: by the command that made them here, otherwise by their Hub ids."""
     config = Path(charts) / "run" / "config.yaml"
     if config.is_file() and (recorded := read_yaml(config).get("sources")):
-        specs = {spec.name: spec for spec in SourceSpec.parse_all(recorded)}
+        specs = {
+            spec.name: spec
+            for spec in SourceSpec.parse_all(checked(list[str], recorded, f"{config}: sources"))
+        }
         return [specs[name] for name in names]
     sources = {source.name: source for source in info.sources}
     found = []

@@ -18,7 +18,7 @@ from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, source_pool
 from hf_xst.console import console, progress, say
-from hf_xst.files import RESULTS
+from hf_xst.files import RESULTS, WEIGHTS
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
 from hf_xst.processes import share
@@ -27,8 +27,6 @@ from hf_xst.sources.agreement import write_weights
 from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
-
-WEIGHTS_FILE = "weights.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +48,12 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes gold.
     """
-    folder = RunFolder(options.output, options, WEIGHTS_FILE)
+    folder = RunFolder(options.output, options, WEIGHTS)
     lesson, note = read_lesson(options)
     results = {**lesson.learn(), "floor": options.floor, "seed": options.seed, "data": note}
     folder.begin()
     if folder.is_main:
-        write_weights(folder.path / WEIGHTS_FILE, results["weights"])
+        write_weights(folder.path / WEIGHTS, results["weights"])
     folder.write_json(RESULTS, results)
     _show(results)
     return results

@@ -341,11 +341,14 @@ class PredictArguments(VectorArguments, AnnotationSettings):
     overwrite: bool = option("Replace an existing output.", False)
 
 
+VoteRule = Literal["majority", "pool", "linear"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class VoteArguments(OutputArguments, SourceArguments, TextArguments, VectorArguments):
     """Combine sources without training."""
 
-    rule: Literal["majority", "pool", "linear"] = option(
+    rule: VoteRule = option(
         "Majority vote, or the best structure of the logarithmic or linear opinion pool.", "majority"
     )
     weights: str | None = option("For pool and linear: YAML file with a weight per source name.")

@@ -24,7 +24,9 @@ from hf_xst.data.treebank_facts import split_name
 from hf_xst.files import (
     CHARTS,
     MODEL,
+    PREDICTIONS,
     RESULTS,
+    WEIGHTS,
     behind_link,
     input_files,
     protect_inputs,
@@ -74,7 +76,8 @@ class RunFolder:
         path = self.path
         if path.exists() and not path.is_dir():
             raise ValueError(f"--output {path} is a file; expected a folder")
-        for name, content in {MODEL: "a model", CHARTS: "charts"}.items():
+        others = {MODEL: "a model", CHARTS: "charts", WEIGHTS: "weights", PREDICTIONS: "predictions"}
+        for name, content in others.items():
             if alone and name not in files and (path / name).is_file():
                 raise ValueError(f"--output {path} already holds {content}; choose another folder")
         protect_inputs(self._options, *(path / name for name in files))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from datasets import Dataset
 
 from hf_xst.charts.chart import FLOOR
-from hf_xst.commands.options import VoteArguments, takes_options
+from hf_xst.commands.options import VoteArguments, VoteRule, takes_options
 from hf_xst.commands.runs import RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
@@ -30,17 +30,17 @@ from hf_xst.data import (
     write_conllu,
 )
 from hf_xst.data.sentence import ConlluSentence
+from hf_xst.files import PREDICTIONS
 from hf_xst.inference.confidence import Annotation
 from hf_xst.inference.outputs import ConlluWriter
 from hf_xst.metrics import score
 from hf_xst.models.modeling import Columns, Row
 from hf_xst.models.running import BATCH_WORDS, in_batches
+from hf_xst.records import checked
 from hf_xst.sources.agreement import read_weights
 from hf_xst.sources.loading import load_sources
 from hf_xst.sources.pool import SourcePool
 from hf_xst.sources.word_checks import check_text
-
-PREDICTIONS = "predictions.conllu"
 
 
 @takes_options(VoteArguments)
@@ -97,7 +97,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
 def combine(
     sources: SourcePool,
     rows: Dataset | Sequence[Row],
-    rule: Literal["majority", "pool", "linear"] = "majority",
+    rule: VoteRule = "majority",
     weights: Sequence[float] | None = None,
     floor: float = FLOOR,
     batch_words: int = BATCH_WORDS,
@@ -107,7 +107,11 @@ def combine(
 
     The rule is `"majority"` (votes on substructures), or `"pool"` or `"linear"` (best structure under the
     pooled marginals, with weights in the order of the sources); for the rest see `ChartSettings`.
+
+    Raises:
+        ValueError: the rule is unknown.
     """
+    checked(VoteRule, rule, "rule")
 
     def run(batch: list[Row]) -> list[Columns]:
         distributions = sources.read(batch).softened(temperature)
