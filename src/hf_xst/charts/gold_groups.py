@@ -15,8 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hf_xst.charts.pooling import with_floor
-from hf_xst.numerics import require
+from hf_xst.charts.pooling import check_log_marginals, with_floor
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -69,7 +68,7 @@ class GoldGroups:
             )
         chosen = gold >= 0
         raw = log_marginals.detach().permute(1, 2, 0, 3)[chosen].double()  # (M, S, C)
-        require(raw < torch.inf, "a log-marginal is NaN or +inf; every source must give a distribution")
+        check_log_marginals(raw)
         logs = with_floor(raw, floor)
         kept = (raw > -torch.inf).any(1) if valid is None else valid[chosen] & (logs > -torch.inf).any(1)
         kept = kept.scatter(-1, gold[chosen][:, None], True)

@@ -42,9 +42,14 @@ def group_weights(weights: Tensor | Sequence[float] | None, log_marginals: Tenso
     """Return normalised weights that broadcast over groups, (S, 1, 1) or (S, B, G); reject NaN and +inf."""
     if log_marginals.dim() != 4:
         raise ValueError(f"expected log-marginals of shape (S, B, G, C), found {tuple(log_marginals.shape)}")
-    require(log_marginals < torch.inf, "a log-marginal is NaN or +inf; every source must give a distribution")
+    check_log_marginals(log_marginals)
     normalised = normalised_weights(weights, log_marginals.shape[0], log_marginals)
     return normalised[:, None, None] if normalised.dim() == 1 else normalised
+
+
+def check_log_marginals(log_marginals: Tensor) -> None:
+    """Raise ValueError if a log-marginal is NaN or +inf."""
+    require(log_marginals < torch.inf, "a log-marginal is NaN or +inf; every source must give a distribution")
 
 
 def log_opinion_pool(
