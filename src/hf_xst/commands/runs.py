@@ -76,11 +76,11 @@ class RunFolder:
         path = self.path
         if path.exists() and not path.is_dir():
             raise ValueError(f"--output {path} is a file; expected a folder")
+        protect_inputs(self._options, *(path / name for name in files))
         others = {MODEL: "a model", CHARTS: "charts", WEIGHTS: "weights", PREDICTIONS: "predictions"}
         for name, content in others.items():
             if alone and name not in files and (path / name).is_file():
                 raise ValueError(f"--output {path} already holds {content}; choose another folder")
-        protect_inputs(self._options, *(path / name for name in files))
         is_ours = any((self.run / name).exists() for name in (f"{self._prefix}{VERSIONS}", BUILDING))
         present = [name for name in files if os.path.lexists(path / name)]
         if present and not is_ours:
