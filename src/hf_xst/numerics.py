@@ -63,6 +63,26 @@ def log_normalise(x: Tensor, dim: int) -> Tensor:
     return x - zero_if_infinite(logsumexp(x, dim, keepdim=True))
 
 
+class _WithGradient(torch.autograd.Function):
+    """See `with_gradient`."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        ctx.save_for_backward(gradient)
+        return value
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    def backward(ctx: FunctionCtx, outer: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return gradient * outer.to(gradient.dtype).view(-1, *[1] * (gradient.ndim - 1)), None, None
+
+
+def with_gradient(x: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    """Return a value (B,) of x (B, ...) whose gradient, of the shape of x, is known; once differentiable."""
+    return _WithGradient.apply(x, value, gradient)  # type: ignore[no-any-return, no-untyped-call]
+
+
 class _WideLogSumExp(torch.autograd.Function):
     """Sum over the last axis; see `wide_logsumexp`."""
 

@@ -8,7 +8,7 @@ import torch
 from helpers.structure_oracle import descends_from_root, is_projective
 from helpers.structure_spaces import TREE_SPACES, Space
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-from hf_xst.structures.voting import is_tree
+from hf_xst.structures.dependency import is_tree
 
 
 def test_tree_candidates_do_not_depend_on_padding() -> None:

@@ -41,7 +41,7 @@ from hf_xst.processes import main_first, process_count, process_index
 from hf_xst.sources.loading import model_digest, source_digest
 from hf_xst.sources.pool import AnySource, SourcePool
 from hf_xst.sources.stored import MarginalsStore
-from hf_xst.structures.voting import is_tree
+from hf_xst.structures.dependency import is_tree
 from hf_xst.training.trainer import GOLD
 
 _ALWAYS = frozenset(prepared_features(gold=False))

@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Generic, Self
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
 from typing_extensions import TypeVar
 
-from hf_xst.numerics import NEGATIVE_INFINITY, on_one_thread, require, working_dtype
+from hf_xst.numerics import NEGATIVE_INFINITY, on_one_thread, require, with_gradient, working_dtype
 from hf_xst.structures.search import k_best, sample_by_group
-from hf_xst.structures.voting import count_votes
 
 Best = TypeVar("Best", default=Any)
 """Type of `best()`: one integer tensor (B, N) or a tuple of them, -1 in padding."""
@@ -144,7 +142,9 @@ class Structure(ABC, Generic[Best]):
     def total(self) -> Tensor:
         """Return (B,) log Z as `log_partition`, but in the working precision."""
         if torch.is_grad_enabled() and self.scores.requires_grad:
-            return _LogPartition.apply(self.scores, self)  # type: ignore[no-any-return, no-untyped-call]
+            # The gradient is computed now: in a backward pass PyTorch would not be on one thread.
+            marginals, total = self.marginals_and_total()
+            return with_gradient(self.scores, total, marginals)
         with on_one_thread():
             return _checked(self._log_partition())
 
@@ -204,9 +204,7 @@ class Structure(ABC, Generic[Best]):
         with torch.no_grad():
             wide = self._wide()
             marginals, log_partition = wide.marginals_and_total()
-            # H = -E[log p] = log Z - E[score], E[score] = sum over parts of marginal * score: (B,)
-            expected = (marginals * wide.scores).masked_fill(marginals == 0, 0).flatten(1).sum(1)
-            entropy = (log_partition - expected).clamp(min=0)
+            entropy = wide.cross_entropy(self.group_view(marginals), log_partition).clamp(min=0)
             return entropy.masked_fill(log_partition == NEGATIVE_INFINITY, 0).to(self.scores.dtype)
 
     def cross_entropy(self, marginals: Tensor, total: Tensor | None = None) -> Tensor:
@@ -267,7 +265,7 @@ class Structure(ABC, Generic[Best]):
             ballots: structures of several sources in the form of `best()`; -1 is an abstention.
         """
         candidates = torch.stack([self.candidates(ballot) for ballot in ballots])  # (S, B, G)
-        votes, preferences = count_votes(candidates, self.valid)
+        votes, preferences = _count_votes(candidates, self.valid)
         # Integers, which float64 adds exactly: all preferences of a structure together weigh less than one.
         one_vote = candidates.shape[0] * candidates.shape[2] + 1
         possible = self.with_scores(torch.zeros_like(self.scores)).decodable().scores > NEGATIVE_INFINITY
@@ -280,6 +278,11 @@ class Structure(ABC, Generic[Best]):
             wins = self.contains(ballot) & (poll.score_of(chosen) == most)
             winner = torch.where(wins.unsqueeze(1), chosen, winner)
         return self.best_from_candidates(winner)
+
+    def _inside(self) -> Tensor:
+        """Bool (B, N): the positions of each sentence."""
+        positions = torch.arange(self._positions(self.scores), device=self.scores.device)
+        return positions < self.lengths.unsqueeze(1)
 
     def _possible_parts(self) -> Tensor:
         """Return the valid parts with a score above -inf: bool, shape of the scores."""
@@ -301,22 +304,6 @@ class Structure(ABC, Generic[Best]):
         chosen = self.group_view(self.scores).gather(2, candidates.clamp(min=0).unsqueeze(2)).squeeze(2)
         wide = chosen.to(working_dtype(chosen.device))
         return wide.masked_fill(candidates < 0, 0).sum(1)
-
-
-class _LogPartition(torch.autograd.Function):
-    """Log Z whose gradient, the marginals, is computed forward: by then PyTorch is on one thread."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, scores: Tensor, structure: Structure[Any]) -> Tensor:
-        marginals, log_partition = structure.marginals_and_total()
-        ctx.save_for_backward(marginals)
-        return log_partition
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        (marginals,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return marginals * gradient.to(marginals.dtype).view(-1, *[1] * (marginals.ndim - 1)), None
 
 
 def _checked(log_partition: Tensor) -> Tensor:
@@ -376,3 +363,21 @@ def _checked_lengths(lengths: Tensor | None, scores: Tensor, longest: int) -> Te
     in_range = (checked >= 1) & (checked <= longest)
     require(in_range, f"lengths must lie between 1 and {longest}", checked)
     return checked.long()
+
+
+def _count_votes(ballots: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+    """Return each candidate's votes, (B, G, C), and its preference, S - s if source s voted first for it.
+
+    Args:
+        ballots: (S, B, G) candidates, -1 for an abstention.
+        valid: bool (B, G, C).
+    """
+    sources = len(ballots)
+    abstention = valid.shape[2]  # an extra candidate collects the abstentions
+    votes = torch.zeros(*valid.shape[:2], abstention + 1, dtype=torch.float64, device=valid.device)
+    preferences = torch.zeros_like(votes)
+    for s, ballot in reversed(list(enumerate(ballots))):
+        index = ballot.masked_fill(ballot < 0, abstention).unsqueeze(2)
+        votes.scatter_add_(2, index, torch.ones_like(index, dtype=votes.dtype))
+        preferences.scatter_(2, index, float(sources - s))
+    return votes[:, :, :abstention], preferences[:, :, :abstention]

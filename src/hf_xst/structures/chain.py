@@ -193,11 +193,6 @@ class LinearChainCRF(Structure[Tensor]):
         best = zero_if_infinite(wide.detach().flatten(2).amax(2))
         return (wide - best[:, :, None, None]).unbind(1), best.sum(1)
 
-    def _inside(self) -> Tensor:
-        """Bool (B, N): the positions of each sentence."""
-        positions = torch.arange(self.scores.shape[1] + 1, device=self.scores.device)
-        return positions < self.lengths.unsqueeze(1)
-
 
 def _best_of(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest along axis 1 in descending order, and their indices; ties go to lower indices."""

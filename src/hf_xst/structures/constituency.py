@@ -44,7 +44,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
     @property
     def valid_parts(self) -> Tensor:
         """Bool (B, N, N, L): spans within the sentence, and 0 where a tree may lack the span."""
-        valid = self._inside().unsqueeze(3).repeat(1, 1, 1, self.scores.shape[3])
+        valid = self._spans_inside().unsqueeze(3).repeat(1, 1, 1, self.scores.shape[3])
         valid[..., 0] &= ~self._in_every_tree()
         return valid
 
@@ -70,7 +70,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         """Return (B, G) the label of each span."""
         check_below(best, self.scores.shape[3], "labels")
         candidates = self.group_view(best.long())
-        return candidates.masked_fill(~self.group_view(self._inside()), -1).clamp(min=-1)
+        return candidates.masked_fill(~self.group_view(self._spans_inside()), -1).clamp(min=-1)
 
     def best_from_candidates(self, candidates: Tensor) -> Tensor:
         """Return labels of spans, (..., B, N, N), 0 where there is no constituent, -1 outside."""
@@ -82,7 +82,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
 
     def contains(self, best: Tensor) -> Tensor:
         """Return (bool, (B,)) which labels form a binary tree."""
-        inside = self._inside()
+        inside = self._spans_inside()
         in_range = ((best >= 0) & (best < self.scores.shape[3])) | ~inside
         spans = (best > 0) & inside
         # 2n - 1 spans that do not cross each other are a binary tree.
@@ -96,10 +96,10 @@ class ConstituencyTreeCRF(Structure[Tensor]):
             leaf = potentials.clone().detach().requires_grad_()
             total = checked_below_infinity(_tree_sum(leaf, self.lengths, maximum))
             (chosen,) = torch.autograd.grad(total.sum(), leaf)
-        chosen = chosen * self._inside().unsqueeze(3)
+        chosen = chosen * self._spans_inside().unsqueeze(3)
         labels = (chosen * torch.arange(1, self.scores.shape[3], device=chosen.device)).sum(3).long()
         empty = (total == NEGATIVE_INFINITY)[:, None, None]
-        return labels.masked_fill(empty | ~self._inside(), -1)
+        return labels.masked_fill(empty | ~self._spans_inside(), -1)
 
     def _log_partition(self) -> Tensor:
         potentials, base = self._potentials()
@@ -119,7 +119,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         is part of the base, as for spans of every tree, and all spans that cross it are excluded.
         """
         scores = self.scores.to(working_dtype(self.scores.device))
-        inside = self._inside()
+        inside = self._spans_inside()
         scores = scores.masked_fill(~inside.unsqueeze(3), 0)
         required = (scores[..., 0] == NEGATIVE_INFINITY) & inside
         best = zero_if_infinite(scores[..., 1:].detach().amax(3))
@@ -128,7 +128,7 @@ class ConstituencyTreeCRF(Structure[Tensor]):
         potentials = scores[..., 1:] - absent.unsqueeze(3)
         return potentials.masked_fill(crossed, NEGATIVE_INFINITY), absent.flatten(1).sum(1)
 
-    def _inside(self) -> Tensor:
+    def _spans_inside(self) -> Tensor:
         """Bool (B, N, N): spans within the sentence."""
         words = torch.arange(self.scores.shape[1], device=self.lengths.device)
         return (words[:, None] <= words) & (words < self.lengths[:, None, None])

@@ -13,8 +13,7 @@ from hf_xst.structures.base import Structure, check_at_least_one, check_below, c
 from hf_xst.structures.elimination import tree_log_partition
 from hf_xst.structures.projective import best_projective_heads, projective_log_partition
 from hf_xst.structures.search import draw
-from hf_xst.structures.spanning import best_heads
-from hf_xst.structures.voting import is_tree
+from hf_xst.structures.spanning import best_heads, reaches_root
 
 Tree = tuple[Tensor, Tensor]
 """Head and label of every word, (B, N) each; head 0 is the root symbol, -1 is padding."""
@@ -219,10 +218,6 @@ class DependencyTreeCRF(Structure[Tree]):
         arcs, best = wide_logsumexp(self.scores, self._valid_arcs(), 1)
         return checked_below_infinity(arcs), best.flatten(1).sum(1)
 
-    def _inside(self) -> Tensor:
-        """Bool (B, N): the words of each sentence."""
-        return torch.arange(self.scores.shape[1] - 1, device=self.scores.device) < self.lengths.unsqueeze(1)
-
     def _valid_arcs(self) -> Tensor:
         """Bool (B, N+1, N+1)."""
         nodes = torch.arange(self.scores.shape[1], device=self.scores.device)
@@ -241,3 +236,36 @@ def _at_arcs(x: Tensor, heads: Tensor) -> Tensor:
     sentences = torch.arange(x.shape[0], device=x.device).unsqueeze(1)
     dependents = torch.arange(1, x.shape[2], device=x.device)
     return x[sentences, heads.clamp(min=0), dependents]
+
+
+def is_tree(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool) -> Tensor:
+    """Return which head vectors are trees over all words of their sentences.
+
+    Args:
+        heads: (B, N) head of each word, 0 the root; entries beyond a sentence's end do not matter.
+        lengths: (B,) words of each sentence.
+        single_root: whether exactly one word must be attached to the root.
+        projective: whether arcs must not cross.
+
+    Returns:
+        bool (B,).
+    """
+    words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
+    inside = words <= lengths.unsqueeze(1)
+    in_range = ~inside | ((heads >= 0) & (heads <= lengths.unsqueeze(1)))
+    heads = heads.long().masked_fill(~inside | ~in_range, 0)
+    valid = in_range.all(1) & reaches_root(heads)
+    if single_root:
+        valid &= ((heads == 0) & inside).sum(1) == 1
+    if projective:
+        valid &= ~_crosses(heads, words, inside)
+    return valid
+
+
+def _crosses(heads: Tensor, words: Tensor, inside: Tensor) -> Tensor:
+    """Return (B,) whether any two arcs cross; with the root left of all words, this excludes projectivity."""
+    left, right = torch.minimum(heads, words), torch.maximum(heads, words)
+    starts_within = (left[:, :, None] < left[:, None, :]) & (left[:, None, :] < right[:, :, None])
+    ends_beyond = right[:, None, :] > right[:, :, None]
+    both = inside[:, :, None] & inside[:, None, :]
+    return (starts_within & ends_beyond & both).flatten(1).any(1)

@@ -39,20 +39,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
 
-from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe
+from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe, with_gradient
 from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
 
 Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, ...]]
 """From log weights, `rooted` and arithmetic to results and, last, bool (B,) whether they are accurate."""
-
-
-class _Step(NamedTuple):
-    """One eliminated word k."""
-
-    shares: Tensor  # (B, k) share_k(h)
-    rooted: Tensor  # bool (B,) `rooted` after the step
 
 
 class _Eliminated(NamedTuple):
@@ -61,7 +53,7 @@ class _Eliminated(NamedTuple):
     weights: Tensor  # (B, kept+1, kept+1) weights among the root and the words that are left
     rooted: Tensor  # bool (B,)
     log_pivots: Tensor  # (B,) log of the product of all pivots
-    steps: list[_Step]
+    steps: list[tuple[Tensor, Tensor]]  # for each word k: share_k(h), (B, k), and then `rooted`, bool (B,)
     safe: Tensor  # bool (B,) no product underflowed
 
 
@@ -76,7 +68,7 @@ def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) 
     """
     log_pivots = weights.new_zeros(weights.shape[0])
     safe, limit = torch.ones_like(rooted), smallest_safe(weights.dtype)
-    steps = []
+    steps: list[tuple[Tensor, Tensor]] = []
     for k in range(weights.shape[1] - 1, kept, -1):
         into, out_of = weights[:, :k, k], weights[:, k, :k]  # w(h, k) and w(k, d): (B, k) each
         from_words = numbers.sum(into[:, 1:], 1)  # (B,)
@@ -95,7 +87,7 @@ def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) 
         numbers.add_outer(left, shares, out_of)
         # log Z = sum_k log pivot_k: (B,)
         log_pivots += numbers.log(pivot)
-        steps.append(_Step(shares, rooted))
+        steps.append((shares, rooted))
     return _Eliminated(weights[:, : kept + 1, : kept + 1], rooted, log_pivots, steps, safe)
 
 
@@ -202,24 +194,6 @@ def tree_marginals(arcs: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     return marginals, log_partition
 
 
-class _TreeLogPartition(torch.autograd.Function):
-    """The log partition, and its gradient, the marginals, from one elimination."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, arcs: Tensor, single_root: bool) -> Tensor:
-        if not ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
-            return _fast_where_safe(_log_pivots, arcs, single_root)[0]
-        marginals, log_partition = tree_marginals(arcs, single_root)
-        ctx.save_for_backward(marginals)
-        return log_partition
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
-        (marginals,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return marginals * gradient[:, None, None], None
-
-
 def tree_log_partition(arcs: Tensor, single_root: bool) -> Tensor:
     """Return the log of the sum over all trees of the product of their arcs' weights; once differentiable.
 
@@ -233,4 +207,7 @@ def tree_log_partition(arcs: Tensor, single_root: bool) -> Tensor:
     Returns:
         (B,), -inf if there is no tree; its gradient is then finite, but meaningless.
     """
-    return _TreeLogPartition.apply(arcs, single_root)  # type: ignore[no-any-return, no-untyped-call]
+    if not (torch.is_grad_enabled() and arcs.requires_grad):
+        return _fast_where_safe(_log_pivots, arcs, single_root)[0]
+    marginals, log_partition = tree_marginals(arcs.detach(), single_root)
+    return with_gradient(arcs, log_partition, marginals)

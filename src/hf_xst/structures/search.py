@@ -56,23 +56,19 @@ class _Partition:
         _, groups, candidates = self.valid.shape
         self.at_once = max(1, _ENTRIES // max(1, groups * candidates))
         empty = torch.zeros(groups, dtype=torch.long, device=self.valid.device)
-        self._push([_Unsearched(sentence, empty, 0, ()) for sentence in range(len(self.queues))])
+        self.push([_Unsearched(sentence, empty, 0, ()) for sentence in range(len(self.queues))])
 
-    def pop(self) -> dict[int, _Region]:
-        """Remove and return the best region of every sentence that has one left."""
-        return {sentence: heapq.heappop(queue) for sentence, queue in enumerate(self.queues) if queue}
+    def pop(self, sentence: int) -> tuple[Tensor, list[_Unsearched]]:
+        """Remove the best region of a sentence; return its best structure, and the rest of it in regions."""
+        region = heapq.heappop(self.queues[sentence])
+        chosen = region.best.tolist()
+        rest = []
+        for group in range(region.decided, self.group_lengths[sentence]):
+            banned = region.banned if group == region.decided else ()
+            rest.append(_Unsearched(sentence, region.best, group, (*banned, chosen[group])))
+        return region.best, rest
 
-    def push_rest(self, popped: dict[int, _Region]) -> None:
-        """Split each region, without its best structure, and push the resulting regions."""
-        regions = []
-        for sentence, region in popped.items():
-            chosen = region.best.tolist()
-            for group in range(region.decided, self.group_lengths[sentence]):
-                banned = region.banned if group == region.decided else ()
-                regions.append(_Unsearched(sentence, region.best, group, (*banned, chosen[group])))
-        self._push(regions)
-
-    def _push(self, regions: list[_Unsearched]) -> None:
+    def push(self, regions: list[_Unsearched]) -> None:
         """Find the best structure of each region, in batches; drop empty regions."""
         for start in range(0, len(regions), self.at_once):
             batch = regions[start : start + self.at_once]
@@ -95,11 +91,7 @@ class _Partition:
         before = torch.arange(groups, device=self.valid.device) < decided.unsqueeze(1)
         same = torch.arange(candidates, device=self.valid.device) == prefix.unsqueeze(2)
         keep = torch.where(before.unsqueeze(2), same, self.valid[sentences])
-        banned = [
-            (row, region.decided, candidate)
-            for row, region in enumerate(batch)
-            for candidate in region.banned
-        ]
+        banned = [(row, each.decided, c) for row, each in enumerate(batch) for c in each.banned]
         if banned:
             keep[tuple(torch.tensor(banned, device=keep.device).T)] = False
         return keep
@@ -111,11 +103,13 @@ def k_best(structure: Structure[Any], k: int) -> Tensor:
     best = torch.full((k, batch, groups), -1, device=structure.scores.device)
     partition = _Partition(structure)
     for rank in range(k):
-        popped = partition.pop()
-        for sentence, region in popped.items():
-            best[rank, sentence] = region.best
+        rest = []
+        for sentence, queue in enumerate(partition.queues):
+            if queue:
+                best[rank, sentence], regions = partition.pop(sentence)
+                rest += regions
         if rank + 1 < k:
-            partition.push_rest(popped)
+            partition.push(rest)
     return best
 
 

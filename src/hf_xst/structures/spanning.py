@@ -24,7 +24,9 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,7 +47,7 @@ def best_heads(arcs: Floats, single_root: bool) -> Ints:
     """
     heads: Ints = arcs.argmax(1)
     reachable = (arcs.max(1)[:, 1:] > ABSENT).all(1)
-    is_tree = (_walk(heads)[:, 1:] == 0).all(1)
+    is_tree: NDArray[np.bool_] = reaches_root(torch.from_numpy(heads[:, 1:])).numpy()
     if single_root:
         is_tree &= (heads[:, 1:] == 0).sum(1) == 1
     heads[~reachable] = -1
@@ -60,17 +62,13 @@ def best_heads(arcs: Floats, single_root: bool) -> Ints:
     return heads[:, 1:]
 
 
-def _walk(heads: Ints) -> Ints:
-    """Return the node that is reached from each node after at least M steps to heads: (B, M) from (B, M).
-
-    It is the root, or a node of a cycle.
-    """
-    heads = heads.copy()
-    heads[:, 0] = 0
-    # Pointer doubling: after i rounds, heads[v] is 2^i steps from v.
-    for _ in range(heads.shape[1].bit_length()):
-        heads = np.take_along_axis(heads, heads, 1)
-    return heads
+def reaches_root(heads: Tensor) -> Tensor:
+    """Return (B,) whether every word reaches the root by its heads (B, N), so that there is no cycle."""
+    # Pointer doubling: after i rounds, ahead[w] is 2^i steps from w; the root points to itself.
+    ahead = torch.nn.functional.pad(heads, (1, 0))
+    for _ in range(ahead.shape[1].bit_length()):
+        ahead = ahead.gather(1, ahead)
+    return (ahead == 0).all(1)
 
 
 @cache
