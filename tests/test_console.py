@@ -13,7 +13,7 @@ from rich.table import Table
 
 import hf_xst_cli
 from hf_xst import cli
-from hf_xst.console import FilteredConsole, printable
+from hf_xst.console import FilteredConsole, print_table, printable
 from hf_xst.drawing import tree_text
 from hf_xst.drawing.views import ChartView
 from hf_xst.structures import LinearChainCRF
@@ -114,3 +114,14 @@ def test_commands_show_no_controls(
     assert captured.err
     for shown in captured:
         assert printable(shown, "\n") == shown
+
+
+@pytest.mark.parametrize("columns", [1, 3, 30])
+@pytest.mark.parametrize("width", [1, 10, 80, 300])
+def test_no_number_of_a_table_is_cut(columns: int, width: int) -> None:
+    numbers = [f"{index}.123456789" for index in range(columns)]
+    content = Table("a source with a long name", *numbers, title="title")
+    content.add_row("en", *(f"-{number}" for number in numbers))
+    stream = io.StringIO()
+    print_table(content, FilteredConsole(file=stream, width=width))
+    assert set(stream.getvalue().split()) >= {*numbers, *(f"-{number}" for number in numbers)}

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.segment import Segment
+from rich.table import Table
 
 from hf_xst.processes import process_count
 
@@ -25,6 +27,7 @@ from hf_xst.processes import process_count
 _HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _MOST_LISTED = 30
+_WIDEST = 100_000
 
 
 def printable(text: str, kept: str = "") -> str:
@@ -89,3 +92,9 @@ def progress(description: str, total: int | None, unit: str = "sentences") -> It
 def say(text: str, style: str | None = None) -> None:
     """Print a line to the console; markup in the text is shown literally."""
     console.print(text, style=style, highlight=False, soft_wrap=True)
+
+
+def print_table(table: Table, out: Console = console) -> None:
+    """Print a table in full: one that is wider than the console is wrapped by the terminal, and never cut."""
+    table.width = Measurement.get(out, out.options.update(max_width=_WIDEST), table).maximum
+    out.print(table, crop=False)

@@ -37,13 +37,15 @@ _owned: ContextVar[tuple[Path, ...]] = ContextVar("_owned", default=())
 
 
 @contextmanager
-def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name a file or folder in errors of the block about a full disk, and raise them as OSError."""
+def name_in_errors(path: str | os.PathLike[str], *temporary: Path) -> Iterator[None]:
+    """Name a file or folder in errors about its temporary files or a full disk, and raise them as OSError."""
     try:
         yield
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-            error.filename = os.fspath(path)
+        if isinstance(error, OSError):
+            is_full = error.filename is None and error.errno in _FULL
+            if is_full or error.filename in map(str, temporary):
+                error.filename = os.fspath(path)
         found = None if isinstance(error, OSError) else _FULL_MESSAGE.search(str(error))
         if found and (number := int(found[1] or errno.ENOSPC)) in _FULL:
             raise OSError(number, os.strerror(number), os.fspath(path)) from error
@@ -64,15 +66,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{_temporary_prefix(_owned.get())}{secrets.token_hex(8)}.part")
     mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
-    mode = temporary.stat().st_mode
-    try:
-        with name_in_errors(target):
+    with name_in_errors(target, temporary):
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
+        mode = temporary.stat().st_mode
+        try:
             yield temporary
-        temporary.chmod(mode)  # safetensors 0.8 replaces the file, and ignores the umask
-        replace_file(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+            temporary.chmod(mode)  # safetensors 0.8 replaces the file, and ignores the umask
+            replace_file(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _temporary_prefix(owned: tuple[Path, ...]) -> str:
@@ -115,7 +117,7 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
     Raises:
         ValueError: an output is an input.
     """
-    for name, path in _inputs(options):
+    for name, _, _, path in _inputs(options):
         parts = [path / part for part in _PARTS_OF_FOLDERS if name in FOLDER_OPTIONS]
         for output in map(Path, outputs):
             target = output.resolve()
@@ -125,16 +127,22 @@ def protect_inputs(options: Any, *outputs: str | os.PathLike[str]) -> None:
                 raise ValueError(f"{output} would overwrite an input of {flag}; choose another --output")
 
 
-def _inputs(options: Any) -> Iterator[tuple[str, Path]]:
-    """Yield the existing paths that options for inputs name, resolved, with the option's name."""
-    for name, value in vars(options).items():
-        if name not in FILE_OPTIONS | FOLDER_OPTIONS:
+def _inputs(options: Any) -> Iterator[tuple[str, str, str, Path]]:
+    """Yield option, word of its value, name of the path in the word, and path: those that exist, resolved.
+
+    In lists a path without a name has that of its last part, as sources have.
+    """
+    for option, value in vars(options).items():
+        if option not in FILE_OPTIONS | FOLDER_OPTIONS:
             continue
         for word in value if isinstance(value, list) else [value]:
-            for part in {word, *word.split(",")} if isinstance(word, str) else ():
-                for text in {part, part.partition("=")[2]}:
-                    if text and os.path.lexists(text):
-                        yield name, Path(text).resolve()
+            for part in sorted({word, *word.split(",")}) if isinstance(word, str) else ():
+                name, equals, named = part.partition("=")
+                if os.path.lexists(part):
+                    own = Path(part).absolute().name if isinstance(value, list) else ""
+                    yield option, word, own, Path(part).resolve()
+                if equals and os.path.lexists(named):
+                    yield option, word, name, Path(named).resolve()
 
 
 def check_links(folder: str | os.PathLike[str], paths: Iterable[Path]) -> None:
@@ -221,20 +229,27 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def input_files(options: Any) -> dict[str, list[Path]]:
-    """Return the local files that each option of a command names, by option.
+def digest_of(files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the names and contents of files, in any order."""
+    return hashlib.sha256(repr(sorted((path.name, sha256_of(path)) for path in files)).encode()).hexdigest()
 
-    Those of a folder are all but runs, hidden files, cards, pictures, and outputs of commands inside of it.
+
+def input_digests(options: Any) -> dict[str, dict[str, str]]:
+    """Return what words that name local inputs mean, names and content, by option and word.
+
+    The content of a folder is all but runs, hidden files, cards, pictures, and outputs of commands in it.
     """
-    files: dict[str, list[Path]] = {}
-    for name, place in _inputs(options):
+    digests: dict[str, dict[str, str]] = {}
+    for option, word, name, place in _inputs(options):
         inside = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else [place]
         outputs = {path.parent for path in place.rglob("run")} - {place}
-        files.setdefault(name, []).extend(
+        content = digest_of(
             path
             for path in inside
             if path.suffix not in _DESCRIPTIONS
             and outputs.isdisjoint(path.parents)
             and not any(part == "run" or part[0] == "." for part in path.relative_to(place).parts)
         )
-    return files
+        words = digests.setdefault(option, {})
+        words[word] = f"{words.get(word, '')} {name}={content}".lstrip()
+    return digests

@@ -800,6 +800,10 @@ ERRORS = [
     ("train-source {one} {vec} --patience 0", "patience is 0; expected at least 1"),
     ("train-source {one} {vec} --plateau -1", "plateau is -1; expected at least 1"),
     ("train-source {one} {vec} --vector-rows 0", "vector_rows is 0; expected at least 1"),
+    ("train-source {one} --vector-rows 9", "--vector-rows limits the file of --vectors"),
+    ("build-charts {text} {source} --vector-rows 9", "--vector-rows limits the file of --vectors"),
+    ("evaluate {one} --model {here}/one --vector-rows 9", "--vector-rows limits the file of --vectors"),
+    ("evaluate {one} --predictions x.conllu --vector-rows 9", "--vector-rows and --tagger are for --model"),
     (
         "train-source {vec} --treebank {here}/one-dev.conllu",
         "no split train; found data",

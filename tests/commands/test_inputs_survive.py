@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
+import os
+import re
 import stat
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -12,8 +16,11 @@ import pytest
 import hf_xst_cli
 from helpers.small_models import gold, model_of
 from hf_xst.commands import options
+from hf_xst.commands.demo import DemoArguments
+from hf_xst.commands.runs import RunFolder
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.files import FILE_OPTIONS, atomic_path, write_text
+from hf_xst.inference.resuming import ResumableFile
 
 SENTENCES = "1\tw1\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 
@@ -81,6 +88,45 @@ def test_inputs_survive(world, capsys, words):
     assert run(*words.format(world).split()) == 1
     assert "would overwrite an input of --" in capsys.readouterr().err
     assert contents(world) == before
+
+
+SOURCES = "--sources {0}/model --treebank test={0}/text.conllu --output {0}/o"
+COMMANDS = {
+    "vote": f"vote {SOURCES}",
+    "evaluate": "evaluate --model {0}/model --treebank test={0}/text.conllu --output {0}/o",
+    "learn-weights": f"learn-weights {SOURCES} --split test",
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("vote", "evaluate"), ("evaluate", "vote"), ("demo", "learn-weights"), ("demo", "vote")],
+)
+def test_the_records_of_another_command_survive(world, capsys, first, second):
+    if first == "demo":
+        RunFolder(f"{world}/o", DemoArguments(output=f"{world}/o"), "data").begin()
+    else:
+        assert run(*COMMANDS[first].format(world).split()) == 0
+        assert run(*COMMANDS[first].format(world).split()) == 0
+    before = contents(world)
+    assert run(*COMMANDS[second].format(world).split()) == 1
+    assert re.search("a run of another command|was not written by this command", capsys.readouterr().err)
+    assert contents(world) == before
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    """The superuser may write everywhere, so the refusal is a stand-in."""
+
+    def refused(path: Path, *options: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "open", refused)
+    writers = [lambda path: write_text(path, "x"), lambda path: ResumableFile(path, {}).__enter__()]
+    for write, name in itertools.product(writers, ("y.conllu", "y.svg.gz")):
+        with pytest.raises(PermissionError) as caught:
+            write(tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["y.part.conllu", "y.part.conllu.json"])

@@ -212,12 +212,24 @@ def test_inputs_may_be_moved(inputs):
     }
     assert RunFolder("out", replace(inputs, **moved)).is_finished()
     assert RunFolder("out", replace(inputs, charts=str(Path("new/charts").resolve()))).is_finished()
-    Path("two").mkdir()
-    shutil.copytree("one", "two/one")
+    shutil.copytree("one", "two/a")
+    bank = "UD_Some-One/xx_one-ud-train.conllu"
+    for same in (
+        {"sources": ["a=./one", "user/b"]},
+        {"sources": [f"a={Path('one').resolve()}", "user/b"]},
+        {"sources": ["two/a/", "user/b"]},
+        {"data": ["./data"]},
+        {"treebank": "data/UD_Some-One"},
+        {"treebank": f"train=./data/{bank},dev={Path('data').resolve()}/{bank.replace('train', 'dev')}"},
+    ):
+        assert RunFolder("out", replace(inputs, **same)).is_finished(), same
     for changes in (
         {"sources": ["b=one", "user/b"]},
-        {"sources": ["a=two/one", "user/b"]},
+        {"sources": ["one", "user/b"]},
+        {"sources": ["a=charts", "user/b"]},
         {"sources": ["a=one", "user/c"]},
+        {"sources": ["a=one"]},
+        {"sources": ["user/b", "a=one"]},
         {"charts": "two"},
         {"treebank": "user/c"},
     ):

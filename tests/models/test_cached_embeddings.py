@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from safetensors.torch import save
 from tokenizers import normalizers, pre_tokenizers
 
 from helpers.small_models import RELATIONS, UPOS, WORDS, arguments, gold, model_of, unlabelled, vectors
@@ -177,9 +178,13 @@ def test_a_cache_folder_grows(bert, tmp_path):
     assert len(CachedEmbeddings.load(folder)) == len(again)
     assert CachedEmbeddings.compute(model_of("parser"), words, tmp_path) is None
     path = folder / cached_embeddings.EMBEDDINGS_FILE
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"states\.safetensors is damaged .*; remove it"):
-        CachedEmbeddings.compute(model, words, tmp_path)
+    content = path.read_bytes()
+    swapped = content.replace(first.fingerprint.encode(), first.fingerprint[::-1].encode())
+    edits = (content[:-1], content[:-1] + bytes([content[-1] ^ 1]), swapped)
+    for edited in (*edits, save({"states": torch.ones(2)})):
+        path.write_bytes(edited)
+        with pytest.raises(ValueError, match=r"states\.safetensors is damaged .*; remove it"):
+            CachedEmbeddings.compute(model, words, tmp_path)
 
 
 def test_threads_get_the_embeddings_of_their_own_batches(monkeypatch):

@@ -169,13 +169,11 @@ def _transfer(
     is_built = Path(charts, CHARTS).exists() and not RunFolder(charts, build).differences()
     info = ChartInfo.load(Path(charts)) if is_built else build_charts(build)
     from_scratch = info.initial_model == SCRATCH
-    changes: dict[str, Any] = {
-        "output": str(output),
-        "charts": charts,
-        "vectors": None if from_scratch and options.encoder else options.vectors,
-    }
+    changes: dict[str, Any] = {"output": str(output), "charts": charts}
     if not from_scratch:
         changes |= {"encoder": None, "encoder_layers": None, "model": []}
+    elif options.encoder:
+        changes |= {"vectors": None, "vector_rows": None}
     transfer(TransferArguments(**shared_options(options, TransferArguments) | changes))
     return Stage(task, build, output)
 

@@ -16,7 +16,7 @@ from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, source_pool
-from hf_xst.console import console, say
+from hf_xst.console import print_table, say
 from hf_xst.drawing.markup import BLUE
 from hf_xst.extras import import_optional
 from hf_xst.files import atomic_path, write_text
@@ -69,7 +69,7 @@ def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
         return result
     write_text(folder.path / RESULT, json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     for table in (chart_table(result), distance_table(result), source_table(result)):
-        console.print(table)
+        print_table(table)
     if arguments.plots:
         plot_sources(result, folder.path)
     return result

@@ -19,7 +19,7 @@ from hf_xst.commands.options import OutputArguments, takes_options
 from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.train_source import train_source
 from hf_xst.commands.transfer import transfer
-from hf_xst.console import FilteredConsole, console, say
+from hf_xst.console import FilteredConsole, console, print_table, say
 from hf_xst.data import read_conllu
 from hf_xst.demo import TARGET, source_languages, write_languages
 from hf_xst.demo.small_models import size_options
@@ -98,7 +98,7 @@ def demo(arguments: DemoArguments) -> Scores:
         results = {"scores": scores}
         folder.write_json(RESULTS, results)
     out = FilteredConsole()
-    out.print(comparison(results["scores"]))
+    print_table(comparison(results["scores"]), out)
     out.print(lesson(results["scores"]), highlight=False, soft_wrap=True)
     _show_sentence(out, folder.path)
     return dict(results["scores"])
@@ -223,4 +223,4 @@ def _show_sentence(out: FilteredConsole, output: Path) -> None:
         highlight=False,
     )
     drawing = tree_text(words, parsed["head"], parsed["deprel"], tagged["upos"])
-    out.print(drawing, highlight=False)
+    out.print(drawing, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from hf_xst.commands.options import EvaluateArguments, takes_options
-from hf_xst.commands.runs import RunFolder, summary
+from hf_xst.commands.runs import SCORES, RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -42,7 +42,7 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     Raises:
         ValueError: not exactly one of model and predictions is given.
     """
-    folder = RunFolder(options.output, options, prefix="evaluate-")
+    folder = RunFolder(options.output, options, SCORES, alone=False, prefix="evaluate-")
     if (options.model is None) == (options.predictions is None):
         raise ValueError("give either --model or --predictions")
     compared = _compare_file(options) if options.model is None else _compare_model(options)
@@ -62,6 +62,8 @@ Compared = tuple[Sequence[Row], Dataset, tuple[str, ...], str, str | None, str |
 
 def _compare_file(options: EvaluateArguments) -> Compared:
     assert options.predictions is not None
+    if options.vectors or options.vector_rows or options.tagger:
+        raise ValueError("--vectors, --vector-rows and --tagger are for --model: leave them out")
     wanted = tuple(options.columns)
     whole = split_of(options.treebank, options.split, options.data)
     numbered = whole.add_column(_NUMBER, list(range(len(whole))))

@@ -17,7 +17,7 @@ from hf_xst.commands.options import LabelledArguments, takes_options
 from hf_xst.commands.presets import length_limits
 from hf_xst.commands.runs import RunFolder
 from hf_xst.commands.sentences import annotate, gold_rows, read_word_vectors, source_pool
-from hf_xst.console import console, progress, say
+from hf_xst.console import print_table, progress, say
 from hf_xst.files import RESULTS, WEIGHTS
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, length_batches
@@ -173,6 +173,6 @@ def _show(results: Mapping[str, Any]) -> None:
     ]
     for label, weights, loss in rows:
         table.add_row(label, *(f"{weights.get(name, 0.0):.3f}" for name in names), f"{loss:.4f}")
-    console.print(table)
+    print_table(table)
     if results["left_out"]:
         say(f"{results['left_out']} groups have a label that no source knows and do not count", "yellow")

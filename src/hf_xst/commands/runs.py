@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,9 @@ from hf_xst.files import (
     RESULTS,
     WEIGHTS,
     behind_link,
-    input_files,
+    digest_of,
+    input_digests,
     protect_inputs,
-    sha256_of,
     write_text,
 )
 from hf_xst.hub.privacy import find_secret
@@ -41,19 +41,22 @@ from hf_xst.training.progress import TRAINER_STATE, score_texts
 
 PACKAGES = ("hf_xst", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
 CONFIG, INPUTS, FILES, VERSIONS = "config.yaml", "inputs.json", "files.json", "versions.json"
+SCORES = "run/scores.json"
+# Paths that results do not depend on: `data` is searched for treebanks, whose content counts.
+_PLACES = ("output", "data", "embedding_cache")
 _SECRET_SETTING = re.compile(r"(?:token|secret|password|passwd|key)[\"']?\s*[=:]", re.I)
 
 
 class RunFolder:
     """OUTPUT and OUTPUT/run, which is never published.
 
-    A training run owns its folder: repeated with the same configuration and inputs it resumes or, once
-    finished, does nothing; others are rejected.
+    A run owns its folder. A training run that is repeated with the same configuration and inputs resumes or,
+    once finished, does nothing; others are rejected.
 
     Args:
         output: the folder.
         options: the options of the command, a data class.
-        files: what this command writes into the folder, besides `run/`.
+        files: what this command writes into the folder, besides its description in `run/`.
         alone: reject folders with results of other commands.
         prefix: of the files that describe the command, so that another command can work on the output of a
             run without hiding where it came from.
@@ -81,6 +84,11 @@ class RunFolder:
         for name, content in others.items():
             if alone and name not in files and (path / name).is_file():
                 raise ValueError(f"--output {path} already holds {content}; choose another folder")
+        config = self.run / CONFIG
+        if not self._prefix and config.exists() and read_yaml(config).keys() != self._config.keys():
+            raise ValueError(
+                f"--output {path} holds a run of another command or version; choose another folder"
+            )
         is_ours = any((self.run / name).exists() for name in (f"{self._prefix}{VERSIONS}", BUILDING))
         present = [name for name in files if os.path.lexists(path / name)]
         if present and not is_ours:
@@ -100,34 +108,30 @@ class RunFolder:
             self.write_json(f"{self._prefix}{VERSIONS}", package_versions())
 
     @cached_property
-    def _digests(self) -> dict[str, str]:
-        """The SHA-256 of the content of the local files that each option names."""
-        digests = {}
-        for name, paths in (input_files(self._options) | _treebank_files(self._config)).items():
-            content = sorted((path.name, sha256_of(path)) for path in paths)
-            if content:
-                digests[name] = hashlib.sha256(repr(content).encode()).hexdigest()
-        return digests
+    def _digests(self) -> dict[str, dict[str, str]]:
+        """What the words of options that name local inputs mean, see `input_digests`."""
+        return input_digests(self._options) | _treebank_digests(self._config)
 
     def differences(self) -> list[str]:
         """List the settings and inputs that differ from those of the run in the folder.
 
-        An option that is the path of an input is compared by content, as files and folders may be moved.
+        Inputs are compared by content, as files and folders may be moved, and by path once they are gone.
         """
         config, files = self.run / CONFIG, self.run / FILES
         begun = read_yaml(config) if config.exists() else {}
         wanted = yaml.safe_load(yaml.safe_dump(self._config))
         before = read_json(files) if files.exists() else {}
-        paths = [key for key in self._digests if isinstance(wanted.get(key), str)]
-        same = [key for key in paths if before.get(key) == self._digests[key]]
-        moved = {"output", *(key for key in same if "=" not in f"{begun.get(key)}{wanted[key]}")}
-        settings = [
-            f"{key} ({begun.get(key, 'unknown')} there, {value} now)"
-            for key, value in wanted.items()
-            if key not in moved and (key not in begun or begun[key] != value)
-        ]
-        changed = [name for name, digest in self._digests.items() if before.get(name, digest) != digest]
-        return settings + [f"{name} (its content has changed)" for name in changed]
+        differing = []
+        for key, value in wanted.items():
+            then, now = before.get(key, {}), self._digests.get(key, {})
+            pairs = list(zip_longest(_words(begun.get(key, "unknown")), _words(value)))
+            if key not in _PLACES and any(
+                then[old] != now[new] if old in then and new in now else old != new for old, new in pairs
+            ):
+                is_same = begun.get(key) == value
+                change = f"{begun.get(key, 'unknown')} there, {value} now"
+                differing.append(f"{key} ({'its content has changed' if is_same else change})")
+        return differing
 
     def is_finished(self) -> bool:
         """Return whether the folder holds a finished run with this configuration and these inputs.
@@ -178,15 +182,20 @@ class RunFolder:
         return next((str(path) for path in paths if _is_complete(path)), None)
 
 
-def _treebank_files(config: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """Return the files of the splits that a command reads, by option; those that are missing do not count."""
+def _words(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _treebank_digests(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the digest of the splits that a command reads, as `input_digests`; of those that exist."""
     wanted = {"data", *(split_name(config[name]) for name in ("split", "dev_split") if name in config)}
-    files: dict[str, list[Path]] = {}
+    digests: dict[str, dict[str, str]] = {}
     for option in ("treebank", "dev_treebank"):
         with suppress(ValueError, FileNotFoundError):
             splits = treebank_files(config[option], data_roots=config["data"]) if config.get(option) else None
-            files[option] = [path for name in wanted for path in (splits or {}).get(name, ())]
-    return files
+            files = [path for name in wanted for path in (splits or {}).get(name, ())]
+            digests[option] = {config[option]: digest_of(files)} if files else {}
+    return digests
 
 
 def _reject_secrets(options: Mapping[str, Any]) -> None:

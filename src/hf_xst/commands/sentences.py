@@ -223,6 +223,8 @@ def report_crossing(model: StructuredModel, gold: Dataset, name: str) -> list[st
 def read_word_vectors(arguments: VectorArguments) -> WordVectors | None:
     """Read the word vectors that a command names, if any."""
     if arguments.vectors is None:
+        if arguments.vector_rows is not None:
+            raise ValueError("--vector-rows limits the file of --vectors: give --vectors, or leave it out")
         return None
     if arguments.vector_rows is not None and arguments.vector_rows < 1:
         raise ValueError(f"vector_rows is {arguments.vector_rows}; expected at least 1")

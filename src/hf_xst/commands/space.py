@@ -81,11 +81,11 @@ def app(arguments: SpaceArguments | None = None) -> Any:
     """
     import_optional("gradio", "demo")  # before models are trained
     options = arguments or SpaceArguments()
+    vectors = read_word_vectors(options)
     sentences = [] if options.sentences is None else uploaded_sentences(options.sentences)
     if not options.sources and not options.taggers:
         backend = Backend({task: TaskModels(models) for task, models in small_sources().items()})
         return build(backend, sentences or example_sentences())
-    vectors = read_word_vectors(options)
     tasks = {
         task: TaskModels(load_sources(texts, vectors))
         for task, texts in (("parser", options.sources), ("tagger", options.taggers))

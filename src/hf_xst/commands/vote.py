@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from hf_xst.charts.chart import FLOOR
 from hf_xst.commands.options import VoteArguments, VoteRule, takes_options
-from hf_xst.commands.runs import RunFolder, summary
+from hf_xst.commands.runs import SCORES, RunFolder, summary
 from hf_xst.commands.sentences import (
     annotate,
     gold_rows,
@@ -53,7 +53,7 @@ def vote(options: VoteArguments) -> dict[str, Any]:
     Raises:
         ValueError: the sources, their weights or the sentences do not fit each other or the rule.
     """
-    folder = RunFolder(options.output, options, PREDICTIONS)
+    folder = RunFolder(options.output, options, PREDICTIONS, SCORES)
     if options.weights is not None and options.rule == "majority":
         raise ValueError(
             "--weights requires --rule pool or linear, found majority: leave it out, or choose another rule"

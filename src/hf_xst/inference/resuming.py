@@ -112,8 +112,9 @@ class ResumableFile:
 
     def __enter__(self) -> Self:
         self.partial.parent.mkdir(parents=True, exist_ok=True)
-        self._write_state()  # first, so that the file is recognised as ours
-        self._stream = self.partial.open("ab", buffering=0)
+        with name_in_errors(self.path, self.partial, self._state_path):
+            self._write_state()  # first, so that the file is recognised as ours
+            self._stream = self.partial.open("ab", buffering=0)
         self._stream.truncate(self._complete)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -198,8 +199,10 @@ class CachedEmbeddings:
         """Write the cache as one safetensors file, atomically."""
         lengths = json.dumps({key: len(tensor) for key, tensor in self._embeddings.items()})
         joined = torch.cat(list(self._embeddings.values())) if self._embeddings else torch.empty(0)
+        metadata = {"fingerprint": self.fingerprint, "lengths": lengths}
+        metadata["crc32"] = _checksum(joined, **metadata)
         with atomic_path(folder / EMBEDDINGS_FILE) as temporary:
-            save_file({"states": joined}, temporary, {"fingerprint": self.fingerprint, "lengths": lengths})
+            save_file({"states": joined}, temporary, metadata)
 
     @classmethod
     def load(cls, folder: Path) -> CachedEmbeddings:
@@ -207,8 +210,10 @@ class CachedEmbeddings:
         path = folder / EMBEDDINGS_FILE
         try:
             with safe_open(path, framework="pt") as file:
-                metadata, joined = file.metadata(), file.get_tensor("states")
-        except SafetensorError as error:
+                metadata, joined = file.metadata() or {}, file.get_tensor("states")
+            if metadata.pop("crc32", None) != _checksum(joined, **metadata):
+                raise ValueError("its content has changed")
+        except (SafetensorError, ValueError) as error:
             raise ValueError(
                 f"{path} is damaged ({error}); remove it, and words will be encoded again"
             ) from error
@@ -217,3 +222,12 @@ class CachedEmbeddings:
         if lengths:
             cache._embeddings = dict(zip(lengths, torch.split(joined, list(lengths.values())), strict=True))
         return cache
+
+
+def _checksum(states: Tensor, **metadata: str) -> str:
+    """Return the CRC-32 of a cache, which finds accidental changes.
+
+    It reads a gigabyte in a second, in half the time of SHA-256; to compute the gigabyte took minutes.
+    """
+    begin = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
+    return str(zlib.crc32(states.reshape(-1).view(torch.uint8).numpy().data, begin))
