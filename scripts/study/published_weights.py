@@ -85,5 +85,6 @@ def _batch(groups: GoldGroups, units: Places, sentences: Places) -> tuple[PoolPr
     """Return a batch's problem, and the factor from its mean over groups to a mean over units."""
     wanted = np.zeros(len(units), dtype=bool)
     wanted[sentences] = True
-    chosen = groups.of_sentences(wanted)
+    rows = wanted[groups.places[:, 0]]
+    chosen = groups.selected(rows[groups.owner], rows)
     return PoolProblem(chosen), len(chosen) / float(units[sentences].sum())

@@ -40,15 +40,12 @@ class Relabelling:
         """Old names that are not among the new ones."""
         return [name for name in self.old if name not in self.new]
 
-    def _index(self) -> list[int]:
-        place = {name: index for index, name in enumerate(self.new)}
-        return [place.get(name, -1) for name in self.old]
-
     def candidates(self, indices: Tensor) -> Tensor:
         """Map candidate indices of any shape; -1 stays -1, and dropped names become -1."""
         if self.is_identity:
             return indices
-        lookup = torch.tensor(self._index(), device=indices.device)
+        place = {name: index for index, name in enumerate(self.new)}
+        lookup = torch.tensor([place.get(name, -1) for name in self.old], device=indices.device)
         moved, lost = torch.zeros_like(indices), indices < 0
         rest, scale = indices.clamp(min=0), 1
         for _ in range(self.label_axes):

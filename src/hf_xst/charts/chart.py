@@ -221,17 +221,10 @@ def best_mask(source: Structure) -> Tensor:
 
 
 def union_chart(sources: Sequence[Structure], sigma: float) -> Tensor:
-    """Make the chart of PPTX: the union of the sources' likeliest candidates and best structures.
-
-    Args:
-        sources: distributions over one space.
-        sigma: the mass that each source keeps.
-
-    Returns:
-        bool (B, G, C).
+    """Make the chart of PPTX, bool (B, G, C): the union of the sources' charts, each of the mass sigma.
 
     Raises:
-        ValueError: there is no source, or their label sets differ in size.
+        ValueError: there is no source, or their scores differ in shape.
     """
     return make_chart(SourceDistributions(sources), ChartSettings("union", sigma)).allowed
 
@@ -242,16 +235,9 @@ def pooled_chart(
     weights: Tensor | Sequence[float] | None = None,
     floor: float = 0.0,
 ) -> Tensor:
-    """Make the chart of an opinion pool: its likeliest candidates, and every source's best structure.
+    """Make the chart of a pool of the mass sigma, with every source's best structure: bool (B, G, C).
 
-    Args:
-        sources: distributions over one space.
-        sigma: the mass that the pool keeps.
-        weights: (S,), uniform by default; a source of weight 0 still adds its best structure.
-        floor: see `log_opinion_pool`.
-
-    Returns:
-        bool (B, G, C).
+    For weights, (S,), and floor see `log_opinion_pool`; a source of weight 0 still adds its best structure.
 
     Raises:
         ValueError: as `union_chart`, or a value is out of range.

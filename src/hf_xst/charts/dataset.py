@@ -19,7 +19,7 @@ from huggingface_hub import snapshot_download
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hf_xst.charts.chart import ChartSettings
+from hf_xst.charts.chart import ChartSettings, threshold
 from hf_xst.files import CHARTS, check_links, sha256_of
 from hf_xst.numerics import require
 from hf_xst.records import read_record, write_json
@@ -88,12 +88,7 @@ def from_ragged(rows: Sequence[Mapping[str, Any]]) -> Tensor:
 
 def structure_triples(candidates: Sequence[Sequence[int]]) -> Tensor:
     """Return one structure a sentence as triples (sentence, group, candidate), leaving out -1: (K, 3)."""
-    found = [
-        (sentence, group, candidate)
-        for sentence, row in enumerate(candidates)
-        for group, candidate in enumerate(row)
-        if candidate >= 0
-    ]
+    found = [(s, g, c) for s, row in enumerate(candidates) for g, c in enumerate(row) if c >= 0]
     return torch.tensor(found, dtype=torch.long).view(-1, 3)
 
 
@@ -162,19 +157,11 @@ def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
     Returns:
         bool (K,); at least one of each group.
     """
-    is_next = (triples[1:, :2] != triples[:-1, :2]).any(1)
-    groups = torch.nn.functional.pad(is_next, (1, 0)).cumsum(0)
-    order = torch.argsort(log_probs, descending=True, stable=True)
-    order = order[torch.argsort(groups[order], stable=True)]
-    probs = log_probs[order].double().exp()
-    before = probs.cumsum(0) - probs
-    first = torch.ones_like(order, dtype=torch.bool)
-    first[1:] = groups[order][1:] != groups[order][:-1]
-    # Mass before a candidate within its group: subtract the mass of all earlier groups.
-    before = before - before[first][groups[order]]
-    kept = torch.zeros_like(first)
-    kept[order] = first | (before < sigma)
-    return kept
+    _, sizes = torch.unique_consecutive(triples[:, :2], dim=0, return_counts=True)
+    # One row a group: (M, largest number of candidates)
+    is_stored = torch.arange(max(sizes.tolist(), default=1)) < sizes[:, None]
+    by_group = torch.zeros(is_stored.shape).masked_scatter(is_stored, log_probs)
+    return threshold(by_group, sigma, is_stored)[is_stored]
 
 
 DATA = "data"

@@ -104,30 +104,16 @@ class GoldGroups:
         """S."""
         return int(self.logs.shape[1])
 
-    @property
-    def sizes(self) -> Places:
-        """(M,), the number of candidates of each group."""
-        return np.diff(self.starts, append=len(self.logs))
-
     @cached_property
     def owner(self) -> Places:
         """(K,), the group of each candidate."""
-        return np.repeat(np.arange(len(self)), self.sizes)
-
-    def of_sentences(self, wanted: Mask) -> GoldGroups:
-        """Keep the groups of some sentences.
-
-        Args:
-            wanted: bool, by sentence number.
-        """
-        groups = wanted[self.places[:, 0]]
-        return self._with(groups[self.owner], groups)
+        return np.repeat(np.arange(len(self)), np.diff(self.starts, append=len(self.logs)))
 
     def shared(self) -> GoldGroups:
         """Keep the candidates that every source supports, the only ones a pool of all sources can use."""
-        return self._with(np.asarray(np.isfinite(self.logs).all(1)), np.ones(len(self), dtype=bool))
+        return self.selected(np.asarray(np.isfinite(self.logs).all(1)), np.ones(len(self), dtype=bool))
 
-    def _with(self, candidates: Mask, groups: Mask) -> GoldGroups:
+    def selected(self, candidates: Mask, groups: Mask) -> GoldGroups:
         """Keep some candidates (K,) and some groups (M,), with the gold candidate of each of these."""
         before: Places = np.cumsum(candidates) - candidates  # (K,): how many are kept before each
         return GoldGroups(

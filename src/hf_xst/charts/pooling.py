@@ -149,16 +149,7 @@ def linear_opinion_pool(
     The support of one source is enough, so there is no floor. In a group in which a source has no
     distribution the others are pooled.
 
-    Args:
-        log_marginals: (S, B, G, C), log-probabilities of S sources; -inf is allowed.
-        weights: (S,), or (S, B, G) with one per group; normalised here, uniform by default.
-        valid: bool (B, G, C), candidates that may get probability; all of them by default.
-
-    Returns:
-        (B, G, C), log-probabilities that sum to one over C; all -inf in groups without any candidate.
-
-    Raises:
-        ValueError: the shape or the weights do not fit, or a log-probability is NaN.
+    Arguments, result and errors are those of `log_opinion_pool`; by default all candidates are valid.
     """
     normalised = group_weights(weights, log_marginals)
     pooled = logsumexp(log_marginals + safe_log(normalised)[..., None], 0)
