@@ -31,6 +31,7 @@ STEP = {
 CHARTS = {
     "_fast_where_safe": "as above",
     "best": "best trees are searched on the CPU, in one transfer for each source",
+    "best_heads": "as above",
     "__call__": "the charts themselves",
     "to_ragged": "its tensors are on the CPU",
 }

@@ -93,11 +93,8 @@ def conllu_texts(sentences: Iterable[ConlluSentence], before: ConlluSentence | N
         before = sentence
 
 
-_Block = tuple[str, int, list[str], str]  # leader, number of the first line, lines, trailer
-
-
-def _blocks(source: Source) -> Iterator[_Block]:
-    """Yield the lines of each sentence, with the blank lines around them."""
+def _blocks(source: Source) -> Iterator[tuple[str, int, list[str], str]]:
+    """Yield leader, number of the first line, lines and trailer of each sentence."""
     leader, first, trailer, size = "", 0, "", 0
     lines: list[str] = []
     for number, line in numbered_lines(source, ConlluError, keep_mark=True):
@@ -127,18 +124,36 @@ def _blocks(source: Source) -> Iterator[_Block]:
 
 
 def _word_rows(lines: Sequence[str], first: int, path: str) -> tuple[int, ...]:
-    """Validate the format of a sentence and return the positions of its words."""
-    count = next((index for index, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    index = 0
-    word_rows = []
+    """Validate the format of a sentence and return the positions of its words.
+
+    IDs are those of words 1, 2, 3, ..., of a range before its first word, and of empty nodes after a word.
+    """
+    word_rows: list[int] = []
+    index = empty_nodes = range_end = 0
+    row_id = ""
     try:
-        for index in range(count):
-            _check_comment(lines[index])
-        ids = _IdSequence()
-        for index in range(count, len(lines)):
-            if ids.accept(_row_id(lines[index])):
+        for index, line in enumerate(lines):
+            if line.startswith("#") and not row_id:
+                _check_comment(line)
+                continue
+            row_id, word = _row_id(line), len(word_rows) + 1
+            empty_node, match = f"{word - 1}.{empty_nodes + 1}", _RANGE.fullmatch(row_id)
+            if row_id == str(word):
+                empty_nodes = 0
                 word_rows.append(index)
-        ids.close()
+            elif row_id == empty_node:
+                empty_nodes += 1
+            elif match and int(match[1]) == word > range_end and int(match[2]) >= word:
+                range_end = int(match[2])
+            else:
+                expected = f"word {word}, empty node {empty_node} or a range from {max(word, range_end + 1)}"
+                raise ValueError(f"found ID {row_id!r}, expected {expected}")
+        if not word_rows:
+            raise ValueError("found a sentence without words, expected at least one row with an integer ID")
+        if range_end > len(word_rows):
+            raise ValueError(
+                f"found a range that ends at {range_end}, expected at most {len(word_rows)}, the last word"
+            )
     except ValueError as error:
         sent_id = comment_value(lines, "sent_id")
         raise ConlluError(str(error), path=path, line=first + index, sent_id=sent_id) from None
@@ -174,41 +189,6 @@ def _row_id(line: str) -> str:
                 f"found an empty {COLUMNS[index].upper()}, expected a value ('_' if unspecified)"
             )
     return columns[0]
-
-
-class _IdSequence:
-    """Validate IDs: words 1, 2, 3, ..., a range before its first word, empty nodes after a word."""
-
-    def __init__(self) -> None:
-        self.words = self.empty_nodes = self.range_end = 0
-
-    def accept(self, row_id: str) -> bool:
-        """Validate the next ID and return whether it belongs to a word."""
-        word = self.words + 1
-        if row_id == str(word):
-            self.words, self.empty_nodes = word, 0
-            return True
-        empty_node = f"{self.words}.{self.empty_nodes + 1}"
-        match = _RANGE.fullmatch(row_id)
-        if match and int(match[1]) == word > self.range_end and int(match[2]) >= word:
-            self.range_end = int(match[2])
-        elif row_id == empty_node:
-            self.empty_nodes += 1
-        else:
-            start = max(word, self.range_end + 1)
-            raise ValueError(
-                f"found ID {row_id!r}, expected word {word}, empty node {empty_node} or a range from {start}"
-            )
-        return False
-
-    def close(self) -> None:
-        """Validate the sentence as a whole."""
-        if not self.words:
-            raise ValueError("found a sentence without words, expected at least one row with an integer ID")
-        if self.range_end > self.words:
-            raise ValueError(
-                f"found a range that ends at {self.range_end}, expected at most {self.words}, the last word"
-            )
 
 
 def _missing_end(before: str) -> str:
