@@ -354,6 +354,29 @@ def prediction(sizes: Sizes) -> Iterator[Line]:
                 yield from lines(what, works, sizes, note, len(rows), clock=time.perf_counter)
 
 
+def base_encoder(sizes: Sizes) -> Callable[[], Tensor]:
+    """Return a run of a pretrained encoder of base size over as many sentences, of 1.4 pieces a word."""
+    small = {} if sizes is FULL else {"hidden_size": 24, "num_hidden_layers": 1}
+    base = XLMRobertaModel(XLMRobertaConfig(vocab_size=1000, **small)).eval()
+    pieces = torch.randint(5, 1000, (sizes.sentences, sizes.words * 7 // 5))
+    return lambda: base(input_ids=pieces).last_hidden_state
+
+
+@torch.no_grad()
+def half_precision(sizes: Sizes) -> Iterator[Line]:
+    """Compare models in bfloat16, as `--bf16` runs them, with the same in float32."""
+    model, rows = parser_and_rows(sizes, sizes.layers)
+    encoder, inputs = base_encoder(sizes), model.eval().featurise(rows)
+    works = {"parser, scores": lambda: model(**inputs).scores[:, 0, 1:], "encoder B, base size": encoder}
+    for name, work in works.items():
+        in_half = torch.autocast("cpu", torch.bfloat16)(work)
+        gap = float((in_half() - work()).std() / work().std())
+        note = f"numbers differ by {gap:.1%} of their standard deviation"
+        yield from lines(
+            f"{name}, {len(rows)} sentences", {"bfloat16": in_half, "float32": work}, sizes, note
+        )
+
+
 def structures_on_threads(sizes: Sizes) -> Iterator[Line]:
     """Compare structures on one thread and on several, alone and beside a process that is always busy."""
     trees = DependencyTreeCRF(torch.randn(sizes.sentences, sizes.words + 1, sizes.words + 1, sizes.labels))
@@ -429,16 +452,14 @@ def units(sizes: Sizes) -> Iterator[Line]:
     """Measure the seconds per sentence of the steps that a large corpus needs."""
     count, words = sizes.sentences, sizes.words
     model, rows = parser_and_rows(sizes, sizes.layers)
-    small = {} if sizes is FULL else {"hidden_size": 24, "num_hidden_layers": 1}
-    base = XLMRobertaModel(XLMRobertaConfig(vocab_size=1000, **small)).eval()
-    pieces = torch.randint(5, 1000, (count, words * 7 // 5))
+    encoder = base_encoder(sizes)
     trees = [DependencyTreeCRF(torch.randn(count, words + 1, words + 1, sizes.labels)) for _ in range(20)]
     read = SourceDistributions(trees)
     assert read.log_marginals.shape[0] == len(read.best)
     inputs = model.eval().featurise(rows)
     works: Works = {
         "encoder A, scores": lambda: model(**inputs),
-        "encoder B, base size": lambda: base(input_ids=pieces),
+        "encoder B, base size": encoder,
         "marginals and best tree": lambda: (trees[0].marginals_and_total(), trees[0].best_candidates()),
         "pool and chart": lambda: make_chart(read, ChartSettings()),
     }
@@ -450,7 +471,7 @@ def units(sizes: Sizes) -> Iterator[Line]:
 
 PARTS: dict[str, Sequence[Callable[[Sizes], Iterator[Line]]]] = {
     "peers": (sums, best_structures, label_scores),
-    "steps": (structured_share, prediction),
+    "steps": (structured_share, prediction, half_precision),
     "threads": (structures_on_threads,),
     **{part: (partial(growth, part),) for part in GROWTH},
     "corpus": (lambda sizes: corpus(sizes is FULL),),

@@ -88,6 +88,7 @@ class StructuredTrainer(Trainer):
                 "`accelerate launch` or `torchrun`, or set CUDA_VISIBLE_DEVICES to one GPU"
             )
         self.data_collator: Collator = make_collator(self.bare_model)
+        self._counting: torch.distributed.Work | None = None
 
     @property
     def bare_model(self) -> StructuredModel:
@@ -189,9 +190,9 @@ class StructuredTrainer(Trainer):
 
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
         total = torch.stack([batch["units"].sum() for batch in batch_samples]).sum().to(device)
-        if self.args.world_size > 1:
-            total = self.accelerator.gather(total).sum()
-        return total.clamp(min=1)
+        if self.args.world_size > 1:  # not waited for until the loss is computed
+            self._counting = torch.distributed.all_reduce(total, async_op=True)
+        return total
 
     def run_model(self, model: nn.Module, inputs: dict[str, Any]) -> StructuredOutput:
         """Run the model on a batch, without the entries that only the loss reads."""
@@ -214,10 +215,13 @@ class StructuredTrainer(Trainer):
         """Return this micro-batch's contribution to the mean over the whole batch."""
         output = self.run_model(model, inputs)
         losses = self.sentence_losses(output, inputs)
+        if self._counting is not None:
+            self._counting.wait()
+            self._counting = None
         units = inputs["units"]
-        total = units.sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch
+        total = units.sum() if num_items_in_batch is None else torch.as_tensor(num_items_in_batch)
         # Distributed training averages the gradients of the processes; the loss is their sum.
-        loss = torch.where(units > 0, losses, 0.0).sum() / total * self.accelerator.num_processes
+        loss = torch.where(units > 0, losses, 0.0).sum() / total.clamp(min=1) * self.accelerator.num_processes
         return (loss, output) if return_outputs else loss
 
     # -- evaluation -----------------------------------------------------------------------------------
