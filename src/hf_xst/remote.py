@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -86,14 +86,9 @@ def similar_repositories(repository: str, kind: Kind = "model", token: str | boo
     account, _, _ = repository.rpartition("/")
     if not account:
         return []
-    api = HfApi(token=token)
-    listings: dict[str, Callable[..., Iterable[Any]]] = {
-        "model": api.list_models,
-        "dataset": api.list_datasets,
-        "space": api.list_spaces,
-    }
     try:
-        names = [str(info.id) for info in islice(listings[kind](author=account), _MAX_LISTED)]
+        listed = getattr(HfApi(token=token), f"list_{kind}s")(author=account)
+        names = [str(info.id) for info in islice(listed, _MAX_LISTED)]
     except HUB_ERRORS:
         return []
     return get_close_matches(repository, [name for name in names if name != repository], n=3, cutoff=0.7)

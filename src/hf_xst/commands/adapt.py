@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xst.charts.dataset import ChartInfo
-from hf_xst.commands.adapt_report import Stage, TextCounts, gold_for, write_report
+from hf_xst.commands.adapt_report import Scores, Stage, TextCounts, gold_for, write_report
 from hf_xst.commands.build_charts import build_charts
 from hf_xst.commands.options import (
     AdaptArguments,
@@ -41,19 +41,12 @@ BEGUN = f"{PREFIX}{CONFIG}"
 
 @dataclass(frozen=True)
 class AdaptResults:
-    """Results of adapt.
+    """The new models' folders, the report in Markdown and, with gold, scores by task and method."""
 
-    Args:
-        parser: folder of the new parser, with the new tagger inside, if there is one.
-        tagger: folder of the new tagger.
-        report: the report, in Markdown.
-        scores: with gold, by task and method and score: value, lower and upper end of its interval.
-    """
-
-    parser: Path | None
+    parser: Path | None  # with the new tagger inside, if there is one
     tagger: Path | None
     report: Path
-    scores: dict[str, dict[str, dict[str, list[float]]]] | None
+    scores: dict[str, Scores] | None
 
 
 @takes_options(AdaptArguments)
@@ -66,9 +59,6 @@ def adapt(options: AdaptArguments) -> AdaptResults:
         >>> results = adapt(text="my.txt", taggers=["en=t/en", "de=t/de"], parsers=["en=p/en", "de=p/de"],
         ...                 output="models/mine")  # doctest: +SKIP
         >>> print(results.report.read_text())  # doctest: +SKIP
-
-    Args:
-        options: the data class, or its fields as keyword arguments.
 
     Raises:
         ValueError: sources, text and options do not fit each other, or OUTPUT holds something else.

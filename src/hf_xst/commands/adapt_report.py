@@ -17,12 +17,7 @@ from hf_xst.charts.dataset import load_charts
 from hf_xst.commands.initial_model import check_digests
 from hf_xst.commands.options import AdaptArguments, BuildChartsArguments
 from hf_xst.commands.presets import AGREEMENT, UNIFORM
-from hf_xst.commands.sentences import (
-    annotate,
-    prepare_gold,
-    read_word_vectors,
-    split_of,
-)
+from hf_xst.commands.sentences import annotate, prepare_gold, read_word_vectors, split_of
 from hf_xst.commands.vote import combine
 from hf_xst.console import say
 from hf_xst.data import WordVectors, first_rows
@@ -53,6 +48,7 @@ SCORES: Mapping[str, tuple[Mapping[str, str], str]] = {
 }
 
 Scores = dict[str, dict[str, list[float]]]
+"""By method and score: its value, and the lower and upper end of its interval."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from datasets import Dataset
 
@@ -44,13 +44,7 @@ from hf_xst.sources.word_checks import check_text
 
 @takes_options(BuildChartsArguments)
 def build_charts(options: BuildChartsArguments) -> ChartInfo:
-    """Make charts and write them with their record; an interrupted run resumes.
-
-    Args:
-        options: the data class, or its fields as keyword arguments.
-
-    Returns:
-        The record, also in OUTPUT/provenance.json.
+    """Make charts and write them with their record, which is returned; an interrupted run resumes.
 
     Raises:
         ValueError: the sources or the sentences do not fit, or OUTPUT holds other charts.
@@ -65,12 +59,12 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     rows = leave_out(rows, options.exclude)
     rows = annotate(rows, options.tagger, vectors)
     check_text(models, rows)
-    ranking = rank(options, plan, models, rows)
-    models = {name: models[name] for name in ranking.names}
-    initial = kind_of(models.get(ranking.initial_model, next(iter(models.values()))))
+    used, initial_model, weights = rank(options, plan, models, rows)
+    models = {name: models[name] for name in used}
+    initial = kind_of(models.get(initial_model, models[used[0]]))
     from_average = plan.rank_sources and options.select is None and can_average(models)
-    say(f"initial model: {'average of the sources' if from_average else ranking.initial_model}")
-    labels: Literal["initial", "union"] = "union" if ranking.initial_model == SCRATCH else options.labels
+    say(f"initial model: {'average of the sources' if from_average else initial_model}")
+    labels: Literal["initial", "union"] = "union" if initial_model == SCRATCH else options.labels
     names = initial.names
     if labels == "union":
         names = joint_names([initial, *(kind_of(each) for each in models.values())])
@@ -78,12 +72,12 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
         model_type=model_type_of(model_class_for(kind)),
         names=list(names),
         sources=[_source(spec, models[spec.name], names) for spec in specs if spec.name in models],
-        settings=replace(plan.charts, weights=ranking.weights or plan.charts.weights),
-        initial_model=ranking.initial_model,
+        settings=replace(plan.charts, weights=weights or plan.charts.weights),
+        initial_model=initial_model,
         from_average=from_average,
         labels=labels,
         preset=preset,
-        weights_by_agreement=ranking.weights is not None,
+        weights_by_agreement=weights is not None,
         vectors=None if vectors is None else {"name": vectors.name, "sha256": vectors.sha256},
         annotated_by_model=options.tagger is not None,
         lost_mass=0.0 if options.marginals_cache is None else options.lost_mass,
@@ -106,18 +100,10 @@ def build_charts(options: BuildChartsArguments) -> ChartInfo:
     return info
 
 
-class Ranking(NamedTuple):
-    """The sources in use, the one that training is initialised from, and weights from their agreement."""
-
-    names: list[str]
-    initial_model: str
-    weights: dict[str, float] | None
-
-
 def rank(
     options: BuildChartsArguments, plan: Preset, models: Mapping[str, AnySource], rows: Dataset
-) -> Ranking:
-    """Select sources, weights and the initial model as the options say, without labels.
+) -> tuple[list[str], str, dict[str, float] | None]:
+    """Return the sources in use, the initial model, and weights by agreement, if any; all without labels.
 
     Raises:
         ValueError: the initial model is not among the sources, or there are too few sources.
@@ -145,10 +131,9 @@ def rank(
     initial = options.init_from or next(iter(own), SCRATCH)
     if initial == SCRATCH:
         say("none of the sources can initialise training: use transfer --init-from scratch --encoder")
-        return Ranking(names, initial, weights)
-    if initial not in names:
+    elif initial not in names:
         raise ValueError(f"--init-from {initial} is not among the selected sources: {', '.join(names)}")
-    return Ranking(names, initial, weights)
+    return names, initial, weights
 
 
 def _source(spec: SourceSpec, source: AnySource, names: list[str]) -> ChartSource:

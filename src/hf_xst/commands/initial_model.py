@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from hf_xst.charts.dataset import ChartInfo
 from hf_xst.commands.options import NewModelArguments, TransferArguments
-from hf_xst.commands.presets import NEW_MODEL
+from hf_xst.commands.presets import NEW_FIELDS, NEW_LAYERS
 from hf_xst.commands.training import key_values
 from hf_xst.console import say
 from hf_xst.data import WordVectors
@@ -157,8 +157,8 @@ def model_from_scratch(
     settings["labels"] = [name for name in info.names if name not in kind.special_names]
     layers: float | None = options.encoder_layers
     if options.encoder is not None:
-        settings |= NEW_MODEL.fields
-        layers = NEW_MODEL.layers if layers is None else layers
+        settings |= NEW_FIELDS
+        layers = NEW_LAYERS if layers is None else layers
     return new_model(kind, settings | model_fields(kind, options.model), options, vectors, layers)
 
 

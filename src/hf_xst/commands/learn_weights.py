@@ -41,9 +41,7 @@ def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
     """Learn weights, and write them by source name to OUTPUT/weights.yaml.
 
     Returns:
-        The content of OUTPUT/run/results.json: `weights` by source; `nll`, nats per word of gold under the
-        pool, for `uniform` and `learned` weights and, by source, `alone`; `sentences`, `sent_ids`, `words`,
-        `groups`, and `left_out`, the number of groups with a label that no source knows.
+        The content of OUTPUT/run/results.json; `nll` is in nats per word of gold under the pool.
 
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes gold.
@@ -86,21 +84,13 @@ def draw_sentences(total: int, count: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Lesson:
-    """The distributions of the sources over the gold of some sentences.
+    """The distributions of the sources over the gold of some sentences."""
 
-    Args:
-        names: names of the sources.
-        sent_ids: ids of the sentences.
-        lengths: words of each sentence.
-        groups: the groups with a gold candidate.
-        left_out: number of the others.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of the sources
     sent_ids: Sequence[str]
-    lengths: Sequence[int]
-    groups: GoldGroups
-    left_out: int
+    lengths: Sequence[int]  # words of each sentence
+    groups: GoldGroups  # the groups with a gold candidate
+    left_out: int  # number of groups with a label that no source knows
 
     @classmethod
     def read(

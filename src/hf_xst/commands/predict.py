@@ -11,20 +11,14 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from hf_xst.commands.options import PredictArguments, takes_options
 from hf_xst.commands.sentences import read_word_vectors
 from hf_xst.console import progress, say
 from hf_xst.data import ConlluSentence, iterate_unlabelled
 from hf_xst.files import is_stream, name_in_errors, protect_inputs
-from hf_xst.inference.annotation import (
-    BLOCK,
-    Annotator,
-    choose_tagger,
-    load_tagger,
-    read_blocks,
-)
+from hf_xst.inference.annotation import BLOCK, Annotator, choose_tagger, load_tagger, read_blocks
 from hf_xst.inference.outputs import WRITERS, Writer
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
 from hf_xst.processes import alone, from_main, process_count, process_index, share
@@ -37,33 +31,24 @@ _NAMED = 3
 _IDENTITY = ("format", "decoding", "confidence", "kbest", "max_words", "too_long", "bf16")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counts:
-    """Progress of a run, for reports and for a later run that resumes."""
+    """Progress of a run, or a block of it, for reports and for a later run that resumes."""
 
     sentences: int = 0
     words: int = 0
     skipped: int = 0
-    skipped_ids: list[str] = field(default_factory=list)
-    input_sha256: str = ""
+    skipped_ids: list[str] = field(default_factory=list)  # the first ones
+    input_sha256: str = ""  # of the input up to the end
 
-    def add(self, block: Written) -> None:
-        """Count a block."""
-        self.sentences += block.sentences
-        self.words += block.words
-        self.skipped += len(block.skipped_ids)
-        self.skipped_ids = [*self.skipped_ids, *block.skipped_ids][:_NAMED]
-        self.input_sha256 = block.input_sha256
-
-
-class Written(NamedTuple):
-    """The text of a block, its sentences, and the digest of the input up to its end."""
-
-    text: str
-    sentences: int
-    words: int
-    skipped_ids: list[str]
-    input_sha256: str
+    def __add__(self, block: Counts) -> Counts:
+        return Counts(
+            self.sentences + block.sentences,
+            self.words + block.words,
+            self.skipped + block.skipped,
+            [*self.skipped_ids, *block.skipped_ids][:_NAMED],
+            block.input_sha256,
+        )
 
 
 class _Input:
@@ -125,9 +110,9 @@ def predict(arguments: PredictArguments) -> None:
         sentences.skip(counts)
         say(f"{partial} has {counts.sentences} sentences; continuing after them")
     with _output(arguments.output, file) as add, progress("predicting", None) as advance:
-        for block in _blocks(annotator, sentences, write, advance):
-            counts.add(block)
-            add(block.text, counts)
+        for text, block in _blocks(annotator, sentences, write, advance):
+            counts += block
+            add(text, counts)
     if file is not None:
         rate = (counts.words - done) / max(1e-9, time.perf_counter() - begin)
         say(f"{file.path}: {counts.sentences} sentences, {counts.words} words ({rate:,.0f} words/s)")
@@ -168,31 +153,30 @@ Block = tuple[int, list[ConlluSentence], ConlluSentence | None, str]
 """Its number, its sentences, the sentence before them, and the digest of the input up to their end."""
 
 
-def _read_blocks(sentences: _Input) -> Iterator[Block]:
-    before = sentences.last
-    for number, block in enumerate(read_blocks(sentences)):
-        yield number, block, before, sentences.sha256
-        before = block[-1]
-
-
 def _blocks(
     annotator: Annotator, sentences: _Input, write: Writer, advance: Callable[[int], None]
-) -> Iterator[Written]:
-    """Annotate all blocks, in order.
+) -> Iterator[tuple[str, Counts]]:
+    """Annotate all blocks, in order; yield the text of each and its counts.
 
     Each process annotates and writes whole blocks as long as there is one for each; they share the rest.
     """
 
-    def annotate(block: Block) -> Written:
+    def read() -> Iterator[Block]:
+        before = sentences.last
+        for number, lines in enumerate(read_blocks(sentences)):
+            yield number, lines, before, sentences.sha256
+            before = lines[-1]
+
+    def annotate(block: Block) -> tuple[str, Counts]:
         number, lines, before, digest = block
         annotated = annotator.annotate_block(lines, advance, warns=number == 0)
         if number == 0:
             warn_of_unknown_words(annotator.models[-1], (sentence.words for sentence in lines))
         words = sum(len(sentence.word_rows) for sentence in lines)
         skipped = [sentence.identifier for sentence, each in annotated if each.skipped is not None]
-        return Written(write(annotated, before), len(lines), words, skipped, digest)
+        return write(annotated, before), Counts(len(lines), words, len(skipped), skipped, digest)
 
-    blocks = _read_blocks(sentences)
+    blocks = read()
     while turn := list(islice(blocks, process_count())):
         is_full = len(turn) == process_count()
         yield from share(turn, alone()(annotate)) if is_full else map(annotate, turn)

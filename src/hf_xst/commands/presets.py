@@ -6,7 +6,7 @@ An option that is given takes precedence, then the preset, then the published se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from hf_xst.charts.chart import ChartSettings
@@ -28,25 +28,17 @@ PAPER, RECOMMENDED = "paper", "recommended"
 
 @dataclass(frozen=True)
 class Preset:
-    """Defaults from charts to the target model.
+    """Defaults from charts to the target model; None stands for the published value of the task.
 
-    Args:
-        charts: settings of the charts.
-        weights: `"agreement"` or `"uniform"`, or the file from which they are read.
-        rank_sources: initialise from the average of the sources if they share an initialisation, otherwise
-            from the source that agrees most with the rest; if false, from the first source.
-        max_length: longest sentence, added tokens included; the published one of the task if None.
-        use: which part of the stored charts a model is trained on.
-        learning_rate: the published one of the task if None.
-        max_steps: number of updates.
-        batch_size: sentences per batch.
+    With `rank_sources` training is initialised from the average of the sources if they share an
+    initialisation, otherwise from the source that agrees most with the rest; without, from the first source.
     """
 
     charts: ChartSettings = ChartSettings()
-    weights: str = UNIFORM
+    weights: str = UNIFORM  # or AGREEMENT, or the file from which they are read
     rank_sources: bool = False
-    max_length: int | None = None
-    use: ChartUse = ChartUse()
+    max_length: int | None = None  # of sentences, added tokens included
+    use: ChartUse = ChartUse()  # which part of the stored charts a model is trained on
     learning_rate: float | None = None
     max_steps: int = 800
     batch_size: int = 80
@@ -67,43 +59,20 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
-@dataclass(frozen=True)
-class NewModel:
-    """Defaults for training from scratch over a pretrained encoder (docs/results/third_party).
-
-    Args:
-        layers: share of the encoder's layers that is kept; the last ones serve its own training task.
-        fields: fields of the model configuration.
-        learning_rate: of Adam.
-        max_steps: number of updates.
-        batch_size: sentences per batch.
-    """
-
-    layers: float = 0.5
-    fields: Mapping[str, Any] = field(default_factory=lambda: {"context_layers": 1, "attention_heads": 4})
-    learning_rate: float = 5e-4
-    max_steps: int = 1000
-    batch_size: int = 20
-
-
-NEW_MODEL = NewModel()
+# Defaults for training from scratch over a pretrained encoder (docs/results/third_party).
+NEW_MODEL = Preset(learning_rate=5e-4, max_steps=1000, batch_size=20)
+NEW_FIELDS: Mapping[str, Any] = {"context_layers": 1, "attention_heads": 4}
+NEW_LAYERS = 0.5  # of the encoder are kept; the last ones serve its own training task
 
 
 @dataclass(frozen=True)
 class Published:
-    """Published settings of a task (Kurniawan et al. 2021, supplement, table 6).
+    """Published settings of a task (Kurniawan et al. 2021, supplement, table 6)."""
 
-    Args:
-        max_words: longest target sentence in training, without the tokens that models add.
-        learning_rate: of Adam, by `ChartInfo.chart_kind`.
-        l2: strength of the pull to the initial parameters, by `ChartInfo.chart_kind`.
-        preset: the default preset, which did better on most of the paper's languages (docs/results).
-    """
-
-    max_words: int
-    learning_rate: Mapping[str, float]
-    l2: Mapping[str, float]
-    preset: str
+    max_words: int  # of target sentences in training, without the tokens that models add
+    learning_rate: Mapping[str, float]  # by `ChartInfo.chart_kind`
+    l2: Mapping[str, float]  # strength of the pull to the initial parameters, by `ChartInfo.chart_kind`
+    preset: str  # the default, which did better on most of the paper's languages (docs/results)
 
 
 SOURCE_LEARNING_RATE = 1e-4

@@ -60,11 +60,15 @@ def split_of(treebank: str, split: str, data: Sequence[str]) -> Dataset:
     name = canonical_split(found["name"])
     files = treebank_files(treebank, data_roots=list(data)) if "%" in split else None
     parts: list[Any] = [{name: path} for path in (files or {}).get(name, ())] or [treebank]
-    whole = [load_treebank(part, splits=[name], data_roots=list(data))[name] for part in parts]
-    dataset = concatenate_datasets([_slice(rows, found) for rows in whole])
+    slices, sizes = [], []
+    for part in parts:
+        rows = load_treebank(part, splits=[name], data_roots=list(data))[name]
+        sizes.append(len(rows))
+        start, end = _index(found["start"], len(rows), 0), _index(found["end"], len(rows), len(rows))
+        slices.append(rows if end - start == len(rows) else rows.select(range(start, max(start, end))))
+    dataset = concatenate_datasets(slices)
     if not len(dataset):
-        total = sum(map(len, whole))
-        raise ValueError(f"{treebank} {split} is empty: the whole split has {total} sentences")
+        raise ValueError(f"{treebank} {split} is empty: the whole split has {sum(sizes)} sentences")
     return dataset
 
 
@@ -80,12 +84,6 @@ def _parse_split(split: str) -> re.Match[str]:
     if found is None:
         raise ValueError(f"cannot read the split {split!r}; expected e.g. dev, dev[:500] or train[90%:]")
     return found
-
-
-def _slice(rows: Dataset, split: re.Match[str]) -> Dataset:
-    total = len(rows)
-    start, end = _index(split["start"], total, 0), _index(split["end"], total, total)
-    return rows if (start, end) == (0, total) else rows.select(range(start, max(start, end)))
 
 
 def _index(text: str | None, total: int, default: int) -> int:

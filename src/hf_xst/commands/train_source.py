@@ -40,13 +40,7 @@ def train_source(options: TrainSourceArguments) -> SourceResults:
     """Train, evaluate on the development split, and save.
 
     Repeated after an interruption, it resumes and ends with the same model; once finished, it returns its
-    results without doing anything.
-
-    Args:
-        options: the data class, or its fields as keyword arguments.
-
-    Returns:
-        The results, also in OUTPUT/run/results.json.
+    results, which are also in OUTPUT/run/results.json, without doing anything.
 
     Raises:
         ValueError: not exactly one of vectors and encoder is given, the initial model does not fit, or OUTPUT

@@ -32,13 +32,7 @@ def transfer(options: TransferArguments) -> TransferResults:
     """Train on charts and save the target model.
 
     Repeated after an interruption, it resumes and ends with the same model; once finished, it returns its
-    results without doing anything.
-
-    Args:
-        options: the data class, or its fields as keyword arguments.
-
-    Returns:
-        The results, also in OUTPUT/run/results.json.
+    results, which are also in OUTPUT/run/results.json, without doing anything.
 
     Raises:
         ValueError: charts and initial model do not fit, or OUTPUT holds another run.

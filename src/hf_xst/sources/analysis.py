@@ -11,7 +11,6 @@ too. Both are reported.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self
@@ -124,16 +123,14 @@ def finite(value: Any) -> Any:
 
 
 class QualityTotals:
-    """Size, precision and recall of one kind of chart, summed over batches.
+    """Size, precision and recall of one kind of chart over batches.
 
-    Of each sentence only the log of its chart's size is kept, for the median. `added` is the number of groups
-    that the model adds at a sentence's start and end.
+    `added` is the number of groups that the model adds at a sentence's start and end.
     """
 
     def __init__(self, added: tuple[int, int] = (0, 0)) -> None:
         self._added = added
-        self._log_sizes = array("d")
-        self._totals: dict[str, dict[str, Any]] = {}
+        self._parts: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, distribution: Structure, chart: Tensor, gold: Tensor) -> None:
         """Add a batch, given a chart, bool (B, G, C), and the right candidates (B, G).
@@ -142,30 +139,22 @@ class QualityTotals:
         of the distribution do not matter.
         """
         for scope, counted in counted_groups(distribution, self._added).items():
-            part = _terms(distribution, chart, gold, counted)
-            if scope == SCOPES[0]:
-                self._log_sizes.extend(part["log_size"].tolist())
-            part["log_size"] = part["log_size"][:0]
-            self._add_terms(scope, part)
+            self._parts.setdefault(scope, []).append(_terms(distribution, chart, gold, counted))
 
     def __iadd__(self, other: Self) -> Self:
         """Add the charts of other sentences."""
-        self._log_sizes.extend(other._log_sizes)
-        for scope, terms in other._totals.items():
-            self._add_terms(scope, terms)
+        for scope, parts in other._parts.items():
+            self._parts.setdefault(scope, []).extend(parts)
         return self
-
-    def _add_terms(self, scope: str, terms: dict[str, Any]) -> None:
-        before = [self._totals[scope]] if scope in self._totals else []
-        self._totals[scope] = combine_quality([*before, terms])
 
     def result(self) -> dict[str, Any]:
         """Return `median_log_size`, `empty_charts`, and `precision` and `recall` of both scopes."""
-        ratios = {scope: {key: total[key] for key in RATIOS} for scope, total in self._totals.items()}
+        totals = {scope: combine_quality(parts) for scope, parts in self._parts.items()}
+        log_sizes = totals[SCOPES[0]]["log_size"].tolist()
         return {
-            "median_log_size": median_log(self._log_sizes),
-            "empty_charts": sum(size == -math.inf for size in self._log_sizes),
-            **by_scope(ratios),
+            "median_log_size": median_log(log_sizes),
+            "empty_charts": log_sizes.count(-math.inf),
+            **by_scope({scope: {key: total[key] for key in RATIOS} for scope, total in totals.items()}),
         }
 
 

@@ -71,12 +71,7 @@ class SourceSpec:
 
 
 def load_model(path: str, revision: str | None = None, vectors: WordVectors | None = None) -> StructuredModel:
-    """Load a parser or tagger; replace its word vectors if it reads words by vectors.
-
-    Args:
-        path: a folder, or a Hub id with or without `@REVISION`.
-        revision: the revision, if it is not part of the id.
-        vectors: word vectors of the language to read.
+    """Load a parser or tagger from a folder or `ID[@REVISION]`, to read words by `vectors` if it does.
 
     Raises:
         ValueError: the model is missing, damaged, or of another kind, or its vectors are of another space.

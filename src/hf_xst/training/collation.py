@@ -22,19 +22,15 @@ Bests = Literal["sources", "pool", "none"]
 class ChartUse:
     """How stored charts are used in training.
 
-    Args:
-        best: best structures that are added to the chart: of each source (paper), of the pool, or none.
-        sigma: narrow the stored chart to its most probable candidates of this mass in each group; None keeps
-            all. With 0 only the best structures remain (self-training, with one source).
-        soft: weight of the cross-entropy against the pool itself; the chart loss gets the rest.
+    With `sigma` 0 only the best structures remain (self-training, with one source).
 
     Raises:
         ValueError: a value is out of range.
     """
 
-    best: Bests = "sources"
-    sigma: float | None = None
-    soft: float = 0.0
+    best: Bests = "sources"  # best structures that are added to the chart; in the paper of each source
+    sigma: float | None = None  # mass of each group that a narrowed chart keeps; None keeps the stored chart
+    soft: float = 0.0  # weight of the cross-entropy against the pool; the chart loss gets the rest
 
     def __post_init__(self) -> None:
         if self.best not in get_args(Bests):

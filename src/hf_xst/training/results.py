@@ -34,21 +34,12 @@ class ModelOrigin:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResults:
-    """Results of any training run.
-
-    Args:
-        updates: number of updates.
-        learning_rate: of Adam, at the beginning.
-        dev: development scores, if there was a development treebank.
-        initial_model: the model that training was initialised from, if it was a folder or Hub id.
-        dev_treebanks: name and licence of the treebanks of the development split, as far as known.
-        format_version: version of this record.
-    """
+    """Results of any training run; treebanks by name and licence, as far as known."""
 
     updates: int
-    learning_rate: float
-    dev: dict[str, float] | None = None
-    initial_model: ModelOrigin | None = None
+    learning_rate: float  # at the beginning
+    dev: dict[str, float] | None = None  # development scores
+    initial_model: ModelOrigin | None = None  # if it was a folder or Hub id
     dev_treebanks: list[dict[str, Any]] = field(default_factory=list)
     format_version: int = FORMAT_VERSION
 
@@ -64,15 +55,9 @@ class TrainingResults:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceResults(TrainingResults):
-    """Results of train-source.
+    """Results of train-source."""
 
-    Args:
-        data: summaries of the sentences read and left out.
-        treebanks: name and licence of the treebanks of the training split, as far as known.
-        encoder: the pretrained encoder, if there was one.
-    """
-
-    data: list[str]
+    data: list[str]  # summaries of the sentences read and left out
     treebanks: list[dict[str, Any]]
     encoder: ModelOrigin | None = None
     train_sentences: int
@@ -82,22 +67,13 @@ class SourceResults(TrainingResults):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferResults(TrainingResults):
-    """Results of transfer.
-
-    Args:
-        sentences: number of charts.
-        empty_charts: how often a chart contained no structure.
-        empty_chart_ids: the first such sentences.
-        l2: strength of the pull to the initial parameters.
-        use: which part of the charts was trained on.
-        batch_size: sentences per batch and process.
-    """
+    """Results of transfer."""
 
     sentences: int
-    empty_charts: int
-    empty_chart_ids: list[str]
+    empty_charts: int  # how often a chart contained no structure
+    empty_chart_ids: list[str]  # the first such sentences
     l2: float
     use: ChartUse
     charts: ChartInfo
-    batch_size: int | None = None
+    batch_size: int | None = None  # per process
     initialised_from: Literal["model", "average", "scratch"] | None = None
