@@ -47,30 +47,22 @@ if TYPE_CHECKING:  # what type checkers and editors see of the names below
     from hf_xst.training.transfer import ChartTrainer as ChartTrainer
 
 _NAMES = {
-    "charts": (
-        "chart_loss",
-        "chart_quality",
-        "learn_weights",
-        "log_opinion_pool",
-        "pooled_chart",
-        "threshold",
-        "union_chart",
-    ),
-    "charts.dataset": ("load_charts",),
-    "commands.adapt": ("adapt",),
-    "commands.build_charts": ("build_charts",),
-    "commands.train_source": ("train_source",),
-    "commands.transfer": ("transfer",),
-    "data": ("load_treebank", "prepare", "read_conllu", "read_unlabelled", "read_vectors", "write_conllu"),
-    "hub.publish": ("push_charts", "push_folder", "push_model"),
-    "models": ("BiaffineParser", "BiaffineParserConfig", "CrfTagger", "CrfTaggerConfig"),
-    "sources.loading": ("load_model", "load_source"),
-    "sources.pool": ("SourcePool",),
-    "structures": ("DependencyTreeCRF", "LinearChainCRF"),
-    "training.trainer": ("SupervisedTrainer",),
-    "training.transfer": ("ChartTrainer",),
+    "charts": "chart_loss chart_quality learn_weights log_opinion_pool pooled_chart threshold union_chart",
+    "charts.dataset": "load_charts",
+    "commands.adapt": "adapt",
+    "commands.build_charts": "build_charts",
+    "commands.train_source": "train_source",
+    "commands.transfer": "transfer",
+    "data": "load_treebank prepare read_conllu read_unlabelled read_vectors write_conllu",
+    "hub.publish": "push_charts push_folder push_model",
+    "models": "BiaffineParser BiaffineParserConfig CrfTagger CrfTaggerConfig",
+    "sources.loading": "load_model load_source",
+    "sources.pool": "SourcePool",
+    "structures": "DependencyTreeCRF LinearChainCRF",
+    "training.trainer": "SupervisedTrainer",
+    "training.transfer": "ChartTrainer",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_HOMES)
 

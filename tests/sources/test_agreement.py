@@ -95,7 +95,7 @@ def test_rankings_follow_the_sign_of_the_measure():
     assert rank_sources(found, "divergence") == ["c", "a", "b"]
     assert rank_sources(found, "entropy") == ["b", "c", "a"]  # equal ones as given
     assert rank_sources(found, "chart_size") == ["c", "b", "a"]
-    with pytest.raises(ValueError, match="unknown measure 'luck'; expected one of agreement, divergence"):
+    with pytest.raises(ValueError, match="measure is 'luck'; expected 'agreement' or 'divergence'"):
         rank_sources(found, "luck")
 
 
@@ -161,7 +161,7 @@ def test_weights_are_equal_without_agreement(value):
     [
         (0, "agreement", 1, "cannot select 0 of 4 sources: m0, m1, m2, m3"),
         (5, "agreement", 1, "cannot select 5 of 4 sources"),
-        (1, "luck", 1, "unknown measure 'luck'"),
+        (1, "luck", 1, "measure is 'luck'"),
         (1, "agreement", 0, "comparing sources requires sentences"),
     ],
 )

@@ -27,6 +27,7 @@ from hf_xst.files import write_text
 from hf_xst.models.configuration import check_names
 from hf_xst.models.modeling import Row
 from hf_xst.models.running import BATCH_WORDS, run_batches
+from hf_xst.records import checked
 from hf_xst.sources.pool import SourcePool
 
 Measure = Literal["agreement", "divergence", "entropy", "chart_size"]
@@ -162,11 +163,11 @@ def measure_sources(
 
 def rank_sources(measures: Mapping[str, Mapping[str, float | None]], measure: str = "agreement") -> list[str]:
     """Rank sources by one of `MEASURES` (ValueError for any other), best first; ties keep their order."""
-    sign = _sign(measure)
+    checked(Measure, measure, "measure")
 
     def rank(name: str) -> float:
         value = measures[name][measure]
-        return -math.inf if value is None or math.isnan(value) else sign * value
+        return -math.inf if value is None or math.isnan(value) else MEASURES[measure] * value
 
     return sorted(measures, key=rank, reverse=True)
 
@@ -182,14 +183,8 @@ def select_sources(
     names = pool.source_names
     if not 1 <= count <= len(names):
         raise ValueError(f"cannot select {count} of {len(names)} sources: {', '.join(names)}")
-    _sign(measure)  # reject a wrong name before the work
+    checked(Measure, measure, "measure")  # before the work
     return rank_sources(measure_sources(pool, rows, **settings), measure)[:count]
-
-
-def _sign(measure: str) -> int:
-    if measure not in MEASURES:
-        raise ValueError(f"unknown measure {measure!r}; expected one of {', '.join(MEASURES)}")
-    return MEASURES[measure]
 
 
 def agreement_weights(measures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -229,11 +224,7 @@ def write_weights(path: str | Path, weights: Mapping[str, float]) -> None:
 def rank_correlations(
     measures: Mapping[str, Mapping[str, float | None]], truth: Mapping[str, float]
 ) -> dict[str, dict[str, Any]]:
-    """Compare the ranking by each measure with the ranking by true scores.
-
-    Args:
-        measures: measures by source, see `mean_measures`.
-        truth: true scores of the sources, e.g. of direct transfer; higher is better.
+    """Compare the ranking by each measure, see `mean_measures`, with that by true scores, higher is better.
 
     Returns:
         By measure: Spearman's `rho`, signed so that 1 is the true order, its `p` and number `n` of sources;

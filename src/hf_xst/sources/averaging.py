@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,7 +68,9 @@ def average_models(
         ValueError: the models differ in more than what was trained, or were initialised separately.
     """
     _check_alike(models)
-    shares = _normalised(models, weights)
+    given = None if weights is None else [weights[name] for name in models]
+    normalised = normalised_weights(given, len(models), torch.empty(0, dtype=torch.double)).tolist()
+    shares = {name: share for name, share in zip(models, normalised, strict=True) if share > 0}
     names = joint_names(list(models.values()))
     first = next(iter(models.values()))
     average = copy.deepcopy(first)
@@ -92,14 +93,6 @@ def average_models(
             parts = [share * models[code].get_parameter(name) for code, share in shares.items()]
             parameters[name].copy_(torch.stack(parts).sum(0))
     return average
-
-
-def _normalised(
-    models: Mapping[str, StructuredModel], weights: Mapping[str, float] | None
-) -> dict[str, float]:
-    given = None if weights is None else [weights[name] for name in models]
-    shares = normalised_weights(given, len(models), torch.empty(0, dtype=torch.double)).tolist()
-    return {name: share for name, share in zip(models, shares, strict=True) if share > 0}
 
 
 def _label_axes(model: StructuredModel) -> dict[str, tuple[int, ...]]:
@@ -127,13 +120,12 @@ def _place_labels(
 def _check_alike(models: Mapping[str, StructuredModel]) -> None:
     """Reject models that cannot be averaged."""
     (first_name, first), *others = models.items()
-    expected = _settings(first)
     for name, model in others:
         pair = f"{first_name} and {name}"
         if type(model) is not type(first):
             raise ValueError(f"{pair} are models of different kinds and cannot be averaged")
-        settings = _settings(model)
-        differing = sorted(key for key in {*expected, *settings} if expected.get(key) != settings.get(key))
+        one, other = first.config.to_dict(), model.config.to_dict()
+        differing = sorted(key for key in {*one, *other} - _FREE if one.get(key) != other.get(key))
         if differing:
             raise ValueError(
                 f"{pair} differ in {', '.join(differing)}: only models of one configuration can be averaged, "
@@ -146,19 +138,14 @@ def _check_alike(models: Mapping[str, StructuredModel]) -> None:
                     f"{pair} have different encoders or word vectors ({key}): models that are averaged may "
                     "differ only in what was trained"
                 )
-    for one, other in combinations(models, 2):
-        cosine = _cosine(models[one], models[other])
+    for left, right in combinations(models, 2):
+        cosine = _cosine(models[left], models[right])
         if cosine < LEAST_COSINE:
             raise ValueError(
-                f"{one} and {other} have parameters as different as if initialised separately (cosine "
+                f"{left} and {right} have parameters as different as if initialised separately (cosine "
                 f"{cosine:.2f}); only models that were fine-tuned from one initial model can be averaged: "
                 "train sources with `train-source --init-from MODEL`"
             )
-
-
-def _settings(model: StructuredModel) -> dict[str, Any]:
-    """Return a model's configuration without the fields that may differ."""
-    return {key: value for key, value in model.config.to_dict().items() if key not in _FREE}
 
 
 def _fixed(model: StructuredModel) -> dict[str, Tensor]:

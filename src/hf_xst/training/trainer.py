@@ -292,13 +292,7 @@ class StructuredTrainer(Trainer):
 class SupervisedTrainer(StructuredTrainer):
     """Train a model on gold columns with its own loss, averaged over words (parser) or sentences (tagger).
 
-    Args:
-        model: the model, or None if `model_init` is given.
-        args: training arguments.
-        train_dataset: prepared rows with the model's gold columns.
-        eval_dataset: the same, for the development score.
-        embeddings: cached embeddings of a frozen encoder.
-        kwargs: for `transformers.Trainer`.
+    Both data sets are prepared rows with gold; `embeddings` are cached ones of a frozen encoder.
     """
 
     def __init__(

@@ -32,16 +32,11 @@ class ChartTrainer(StructuredTrainer):
     contains no structure of the model's space is trained on the pool's best structure instead, and counted:
     see `empty_sentences`.
 
-    Args:
-        model: the initial model, or None if `model_init` is given; theta0 is copied when training begins.
-        args: training arguments.
+    Args, beside those of `SupervisedTrainer`:
         train_dataset: chart rows, see `hf_xst.charts.dataset`.
         names: labels of the charts; defaults to the model's.
-        l2: lambda, the strength of the pull to theta0, at least 0.
-        eval_dataset: prepared rows with gold columns, for development curves; never trained on.
-        embeddings: cached embeddings of a frozen encoder.
+        l2: lambda, the strength of the pull to theta0, which is copied when training begins; at least 0.
         use: how the stored charts are used; defaults to the published way.
-        kwargs: for `transformers.Trainer`.
 
     Raises:
         ValueError: the charts use labels that the model does not have, or l2 is negative.
