@@ -64,7 +64,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     target = behind_link(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f"{_temporary_prefix(_owned.get())}{secrets.token_hex(8)}.part")
+    temporary = target.with_name(f"{_temporary_prefix()}{secrets.token_hex(8)}.part")
     mode = target.stat().st_mode & 0o777 | 0o200 if target.exists() else 0o666
     with name_in_errors(target, temporary):
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, mode))
@@ -77,11 +77,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _temporary_prefix(owned: tuple[Path, ...]) -> str:
-    """Return how temporary files of the process that owns these outputs begin."""
-    return "-".join(
-        [".hf_xst", *(hashlib.sha256(os.fsencode(path)).hexdigest()[:8] for path in owned[:1]), ""]
-    )
+def _temporary_prefix() -> str:
+    """Return how names of temporary files begin, with a digest of the output that this process owns."""
+    owned = [hashlib.sha256(os.fsencode(path)).hexdigest()[:8] for path in _owned.get()[:1]]
+    return "-".join([".hf_xst", *owned, ""])
 
 
 def replace_file(temporary: Path, target: Path) -> None:
@@ -200,7 +199,7 @@ def sole_owner(output: str | os.PathLike[str], command: str) -> Iterator[None]:
     token = _owned.set((*_owned.get(), target))
     try:
         if is_stale:
-            pattern = f"{_temporary_prefix(_owned.get())}*.part"
+            pattern = f"{_temporary_prefix()}*.part"
             for temporary in (*target.parent.glob(pattern), *target.rglob(pattern)):
                 temporary.unlink(missing_ok=True)
         with suppress(OSError):  # Windows lets nobody write a locked file

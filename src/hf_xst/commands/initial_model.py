@@ -88,7 +88,11 @@ def initial_model(
             f"{', '.join(flags)}"
         )
     elif options.init_from == AVERAGE:
-        model = _average(options, info, vectors)
+        specs = _locate(options.charts, info, [source.name for source in info.sources])
+        say(f"initialising from the average of the sources: {', '.join(spec.name for spec in specs)}")
+        models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
+        check_digests(models, info, _REMEDY)
+        model = average_models(models, info.settings.weights)
     else:
         model = load_model(str(options.init_from), vectors=vectors)
         if not given:
@@ -108,15 +112,6 @@ def given_flags(options: NewModelArguments) -> list[str]:
     """Return the flags that describe a new model and were given."""
     names = ("encoder", "encoder_layers", "model")
     return [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
-
-
-def _average(options: TransferArguments, info: ChartInfo, vectors: WordVectors | None) -> StructuredModel:
-    """Average the sources of the charts with their weights in the pool."""
-    specs = _locate(options.charts, info, [source.name for source in info.sources])
-    say(f"initialising from the average of the sources: {', '.join(spec.name for spec in specs)}")
-    models = {spec.name: load_model(spec.path, spec.revision, vectors) for spec in specs}
-    check_digests(models, info, _REMEDY)
-    return average_models(models, info.settings.weights)
 
 
 def check_digests(sources: Mapping[str, AnySource], info: ChartInfo, remedy: str) -> None:

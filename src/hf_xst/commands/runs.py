@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -13,7 +12,6 @@ from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -177,9 +175,12 @@ class RunFolder:
     def last_checkpoint(self) -> str | None:
         """Return the last complete checkpoint of an interrupted run, if any."""
         numbers = (path.name.removeprefix("checkpoint-") for path in self.run.glob("checkpoint-*"))
-        steps = sorted((int(number) for number in numbers if number.isdecimal()), reverse=True)
-        paths = (self.run / f"checkpoint-{step}" for step in steps)
-        return next((str(path) for path in paths if _is_complete(path)), None)
+        for step in sorted((int(number) for number in numbers if number.isdecimal()), reverse=True):
+            checkpoint = self.run / f"checkpoint-{step}"
+            with suppress(OSError, ValueError):
+                read_json(checkpoint / TRAINER_STATE)  # which the Trainer writes last
+                return str(checkpoint)
+        return None
 
 
 def _words(value: Any) -> list[Any]:
@@ -209,15 +210,6 @@ def _reject_secrets(options: Mapping[str, Any]) -> None:
                     + " is a secret, which would be recorded in the output; leave it out and log in with "
                     "`hf auth login`, or set HF_TOKEN"
                 )
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    """Return whether a checkpoint was written to its end: the Trainer writes its state last."""
-    try:
-        json.loads((checkpoint / TRAINER_STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def package_versions() -> dict[str, str]:
