@@ -194,7 +194,6 @@ def load_annotated(
 
 
 def _tags(sentence: ConlluSentence, column: str) -> list[Claim]:
-    """Return the annotation of tags."""
     in_misc = [misc_attribute(cell, column) for cell in sentence.column("misc")]
     tags = sentence.column(column) if column in COLUMNS else in_misc
     return [
@@ -204,7 +203,6 @@ def _tags(sentence: ConlluSentence, column: str) -> list[Claim]:
 
 
 def _in_bio(counts: Counter[tuple[Claim, ...]]) -> Counter[tuple[Claim, ...]]:
-    """Convert the tags of a sentence's annotations to BIO."""
     converted: Counter[tuple[Claim, ...]] = Counter()
     for claims, count in counts.items():
         pairs = zip(claims, to_bio([claim.label for claim in claims]), strict=True)
@@ -213,7 +211,6 @@ def _in_bio(counts: Counter[tuple[Claim, ...]]) -> Counter[tuple[Claim, ...]]:
 
 
 def _trees(sentence: ConlluSentence) -> list[Claim]:
-    """Return the annotation of heads and relations."""
     claims, last, keys = [], len(sentence.word_rows), ("ArcProb", "HeadProb", "LabelProb")
     for index, (head, relation) in enumerate(zip(sentence.heads, sentence.deprels, strict=True)):
         if head == BLANK:

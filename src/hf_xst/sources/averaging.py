@@ -118,7 +118,6 @@ def _place_labels(
 
 
 def _check_alike(models: Mapping[str, StructuredModel]) -> None:
-    """Reject models that cannot be averaged."""
     (first_name, first), *others = models.items()
     for name, model in others:
         pair = f"{first_name} and {name}"

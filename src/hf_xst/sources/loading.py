@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -304,18 +305,9 @@ def source_licence(spec: SourceSpec, source: AnySource) -> str | None:
     own = source.licence if isinstance(source, OtherSource) else None
     if own is not None or ":" in spec.path:
         return own
-    if Path(spec.path).exists():
-        card = Path(spec.path) / "README.md"
-        path = str(card) if card.is_file() else None
-    else:
-        try:
-            path = download_if_exists(spec.path, "README.md", spec.revision)
-        except ValueError:  # the Hub is unreachable, and the model is cached without its card
-            path = None
-    if path is None:
-        return None
-    try:
-        licence = read_card_metadata(Path(path)).get("license")
-    except ValueError:  # the card is broken
-        return None
+    licence, card = None, Path(spec.path) / "README.md"
+    with suppress(ValueError):  # the Hub is unreachable and the model cached without a card, or it is broken
+        if not Path(spec.path).exists():
+            card = Path(download_if_exists(spec.path, "README.md", spec.revision) or card)
+        licence = read_card_metadata(card).get("license") if card.is_file() else None
     return None if licence is None else str(licence)

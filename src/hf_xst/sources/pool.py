@@ -195,7 +195,6 @@ def kind_of(source: AnySource) -> StructureColumns:
 
 
 def _check_kinds(kinds: Mapping[str, StructureColumns]) -> None:
-    """Reject sources of different structures or columns."""
     if len({(kind.structure, kind.columns, kind.scheme) for kind in kinds.values()}) != 1:
         found = ", ".join(
             f"{name}: {' and '.join(kind.columns)}" + (f" ({kind.scheme})" if kind.scheme else "")

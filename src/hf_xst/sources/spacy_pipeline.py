@@ -214,17 +214,22 @@ def load_spacy(
 
     Raises:
         ImportError: spaCy is not installed.
-        ValueError: the pipeline does not exist, lacks the component, requires code that is not registered
-            with spaCy, or is a folder with pickled data.
+        ValueError: the pipeline does not exist, lacks the component, requires code that is not installed,
+            or is a folder with pickled data.
     """
     spacy = import_optional("spacy", "spacy")
     folder, is_package = _find_folder(os.fspath(place))
-    _check_registered(spacy, folder)
     options = [task, confidence, *((beam_width, _DENSITY) if task == "parser" else ())]
     if not is_package:
         check_links(folder, folder.rglob("*"))
     digest = _digest_files(folder, options, allows_pickle=is_package)
-    nlp = spacy.load(folder)
+    try:
+        nlp = spacy.load(folder)
+    except (ValueError, ImportError) as error:
+        why = str(error).partition(" Available")[0]  # hundreds of names follow
+        raise ValueError(
+            f"{place} requires code that is not installed, and its own never runs: {why}"
+        ) from error
     try:
         if task == "tagger":
             return SpacyTagger(nlp, digest, confidence)
@@ -245,38 +250,6 @@ def _find_folder(place: str) -> tuple[Path, bool]:
         problem = "has no config.cfg" if roots else "is neither a folder nor an installed package"
         raise ValueError(f"{place} {problem}; expected a spaCy pipeline")
     return configs[0].parent, is_package
-
-
-def _check_registered(spacy: Any, folder: Path) -> None:
-    """Raise ValueError unless spaCy, or an installed extension, has all that the configuration names."""
-    config = spacy.util.load_config(folder / "config.cfg", interpolate=True)
-    components = config.get("components", {})
-    try:
-        language = spacy.blank(config["nlp"]["lang"])
-    except (KeyError, ImportError) as error:
-        raise ValueError(f"{folder}/config.cfg names no language of spaCy") from error
-    factories = {name: settings.get("factory", "?") for name, settings in components.items()}
-    names = [*_functions(config["nlp"]), *_functions(components)]
-    unknown = [f"{name} ({registry})" for registry, name in names if not spacy.registry.has(registry, name)]
-    unknown += [
-        f"{each} (the factory of {name})"
-        for name, each in factories.items()
-        if not language.has_factory(each)
-    ]
-    if unknown:
-        raise ValueError(
-            f"{folder} requires code that is not registered with spaCy: {', '.join(unknown)}; code in "
-            "folders never runs; install the package that provides it"
-        )
-
-
-def _functions(settings: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield the registry and name of each function of a configuration."""
-    for key, value in settings.items():
-        if key.startswith("@"):
-            yield key[1:], value
-        elif isinstance(value, dict):
-            yield from _functions(value)
 
 
 def _digest_files(folder: Path, options: Sequence[object], *, allows_pickle: bool) -> str:
