@@ -364,6 +364,30 @@ def test_nulls_become_underscores():
     assert converted.features["upos"].feature.int2str(converted[0]["upos"][0]) == "_"
 
 
+def test_words_without_a_tag_have_no_tag_in_sentences():
+    data = current().to_dict()
+    data["upos"][0][:2] = [-1, None]
+    (sentence, _) = dataset_to_sentences(Dataset.from_dict(data, features=TREEBANK_FEATURES))
+    assert sentence.upos[:2] == ["_", "_"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("text", "a\n1\tb"),
+        ("comments", ["a\nb"]),
+        ("tokens", ["a\tb", "c", "d"]),
+        ("xpos", ["X\r", "X", "X"]),
+    ],
+)
+def test_values_that_break_lines_are_rejected(column, value):
+    data = current().to_dict()
+    data[column][0] = value
+    data["comments"][0].append("__TEXT__")
+    with pytest.raises(ValueError, match=r"found '.*expected values without tabs and line breaks"):
+        list(dataset_to_sentences(Dataset.from_dict(data, features=TREEBANK_FEATURES)))
+
+
 @pytest.mark.parametrize(
     ("make", "column", "row", "message"),
     [

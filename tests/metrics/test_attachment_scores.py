@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,6 +76,8 @@ def test_missing_predicted_relation_is_wrong():
             r"sentence 0: the predicted.*'deprel'",
         ),
         ([GOLD], [changed(upos=None)], r"gold row has no column 'upos'"),
+        ([GOLD], [changed(upos="NOUNXX")], r"gold row has no column 'upos' with a list"),
+        ([changed(head=[math.inf] * 6)], [GOLD], r"word 1 has no predicted head \(found inf"),
         ([GOLD], [changed(head=[2, 4, None, 0, 4, 4])], r"'s-1'\): word 3 has no gold head \(found None"),
         ([GOLD], [changed(head=["_"] * 6)], r"word 1 has no gold head \(found '_'"),
         ([changed(head=[2, 4, None, 0, 4, 4])], [GOLD], r"word 3 has no predicted head"),

@@ -72,6 +72,14 @@ def test_heads_beyond_the_sentence_or_at_the_word_itself_are_refused(head: int) 
         parser().encode_gold(rows)
 
 
+@pytest.mark.parametrize("column", ["head", "deprel"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_gold_of_another_length_is_refused(column: str, count: int) -> None:
+    row = {"sent_id": "b", "words": ["w"] * 2, "head": [0, 1], "deprel": ["x"] * 2}
+    with pytest.raises(ValueError, match=f"sentence b: found {count} values of {column} for 2 words"):
+        parser().encode_gold([row, row | {column: [0] * count}])
+
+
 def test_words_and_tensors_give_the_same_scores() -> None:
     model = loud(parser())
     by_words = model(words=SENTENCES, upos=UPOS)
@@ -103,7 +111,8 @@ def test_cached_word_embeddings_replace_words() -> None:
         ({"words": ["the", "dog"]}, "'the'; expected a list of words"),
         ({"words": [["the"], []]}, "sentence 1 has no words"),
         ({"words": [["the"]]}, "reads UPOS tags"),
-        ({"words": [["the"]], "upos": [["DET", "DET"]]}, "2 UPOS tags for 1 words"),
+        ({"words": [["the"]], "upos": [["DET", "DET"]]}, "2 values of upos for 1 words"),
+        ({"words": [["the", "dog"]], "upos": ["DE"]}, "2 values of upos for 2 words; expected a list"),
         ({"words": [["the"]], "upos": []}, "UPOS tags of 0 sentences for 1"),
         ({}, "pass words"),
         ({"lengths": torch.tensor([1])}, "pass words"),

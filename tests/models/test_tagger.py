@@ -143,6 +143,13 @@ def test_boundaries_are_not_tags_of_a_text() -> None:
         tagger_config(labels=["NOUN", "</s>"])
 
 
+@pytest.mark.parametrize("tags", [["X"], ["X"] * 3, "XY"])
+def test_gold_of_another_length_is_refused(tags: object) -> None:
+    row = {"words": ["a", "b"], "upos": tags}
+    with pytest.raises(ValueError, match=r"sentence 1: found . values of upos for 2 words; expected a list"):
+        tagger().encode_gold([{"words": ["a"], "upos": ["X"]}, row])
+
+
 def test_scores_of_half_precision_models_are_float32() -> None:
     model = loud(tagger()).to(torch.bfloat16)
     output = model(words=SENTENCES, labels=model.encode_gold(ROWS))

@@ -24,6 +24,7 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from pyarrow import compute
 
+from hf_xst.data.labels import LabelColumn
 from hf_xst.data.sentence import BLANK, COLUMNS, ConlluSentence, line_body
 from hf_xst.files import atomic_path, name_in_errors, sha256_of
 
@@ -98,7 +99,7 @@ def row_to_sentence(row: Row) -> ConlluSentence:
     for cells in row["empty_nodes"]:
         nodes.setdefault(int(cells["id"].partition(".")[0]), []).append(cells)
     columns = [row[_LIST_NAMES.get(name, name)] for name in COLUMNS[1:]]
-    columns[COLUMNS.index("upos") - 1] = [UPOS_TAGS[index] for index in row["upos"]]
+    columns[COLUMNS.index("upos") - 1] = LabelColumn("upos", "upos", UPOS_TAGS).labels(row)
     lines = [*_comment_lines(row), *(_line(map(cells.get, COLUMNS)) for cells in nodes.get(0, []))]
     word_rows = []
     for number, values in enumerate(zip(*columns, strict=True), start=1):
@@ -107,6 +108,11 @@ def row_to_sentence(row: Row) -> ConlluSentence:
         word_rows.append(len(lines))
         lines.append(_line((str(number), *values)))
         lines += [_line(map(cells.get, COLUMNS)) for cells in nodes.get(number, [])]
+    for line in lines:
+        has_tabs = not line.startswith("#") and line.count("\t") >= len(COLUMNS)
+        if has_tabs or line.count("\n") > 1 or "\r" in line:
+            found = f"sentence {row['sent_id']}: found {line[:-1]!r:.60}"
+            raise ValueError(f"{found}, expected values without tabs and line breaks")
     return ConlluSentence(tuple(lines), tuple(word_rows))
 
 

@@ -82,13 +82,9 @@ class ConlluSentence:
             _check_value("form", word)
         comments = []
         if sent_id is not None:
-            line = _check_value(
-                "text", " ".join(re.split(r"[\t\r\n]+", text or "")).strip() or " ".join(words)
-            )
-            comments = [
-                f"# sent_id = {_check_value('sent_id', sent_id)}\n",
-                f"# text = {_check_value('text', line)}\n",
-            ]
+            line = " ".join(re.split(r"[\t\r\n]+", text or "")).strip() or " ".join(words)
+            named = {"sent_id": sent_id, "text": line}
+            comments = [f"# {key} = {_check_value(key, value)}\n" for key, value in named.items()]
         blanks = "\t".join([BLANK] * (len(COLUMNS) - 2))
         rows = [f"{number}\t{word}\t{blanks}\n" for number, word in enumerate(words, start=1)]
         sentence = cls((*comments, *rows), tuple(range(len(comments), len(comments) + len(rows))))

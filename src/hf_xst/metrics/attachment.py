@@ -76,7 +76,7 @@ def _arcs(label: str, side: str, row: Row, strip_subtypes: bool) -> list[tuple[i
             if int(head) != float(head):
                 raise ValueError
             arcs.append((int(head), name.split(":")[0] if strip_subtypes else name))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"{label}: word {position} has no {side} head (found {head!r}, expected an integer, 0 for "
                 "the root). Exclude sentences without a tree from the evaluation."

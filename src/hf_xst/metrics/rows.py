@@ -39,9 +39,9 @@ def paired_rows(
         label = sentence_label(index, reference)
         for side, row, columns in (("predicted", prediction, predicted), ("gold", reference, gold)):
             for column in columns:
-                if row.get(column) is None:
+                if row.get(column) is None or isinstance(row[column], str):
                     raise ValueError(
-                        f"{label}: the {side} row has no column {column!r}; it has {sorted(row)}."
+                        f"{label}: the {side} row has no column {column!r} with a list; it has {sorted(row)}."
                     )
         words = reference["words"] if reference.get("words") is not None else reference[gold[0]]
         guessed = prediction.get("words")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,18 @@ from hf_xst.structures.base import Structure
 Row = Mapping[str, Any]
 Columns = dict[str, list[Any]]
 Readable = dict[str, list[list[str]]]
+
+
+def column_of(row: Row, column: str, index: int) -> Sequence[Any]:
+    """Return a column of the row at an index; ValueError unless it is a list with a value for each word."""
+    values = row[column]
+    words = row.get("words", values)
+    if isinstance(values, str) or len(values) != len(words):
+        raise ValueError(
+            f"sentence {row.get('sent_id', index)}: found {len(values)} values of {column} for {len(words)} "
+            "words; expected a list with one for each word"
+        )
+    return cast("Sequence[Any]", values)
 
 
 class StructureColumns(ABC):
@@ -122,7 +134,7 @@ class TagColumns(StructureColumns):
         With a scheme, gold in another scheme is converted to BIO, see `to_bio`.
         """
         index_of = {name: index for index, name in enumerate(names or self.names) if name not in BOUNDARIES}
-        columns: list[Sequence[str | None]] = [row[self.columns[0]] for row in rows]
+        columns = [column_of(row, self.columns[0], index) for index, row in enumerate(rows)]
         if self.scheme is not None:
             columns = [to_bio(column) for column in columns]
         tags = [torch.tensor([index_of.get(tag or "", -1) for tag in column]) for column in columns]
@@ -189,26 +201,19 @@ class TreeColumns(StructureColumns):
             ValueError: a head is beyond the sentence, or a word is its own head.
         """
         index_of = {name: index for index, name in enumerate(names or self.names)}
-        pairs = [
-            torch.tensor(
-                [
-                    (-1 if head is None else int(head), index_of.get(relation, -1))
-                    for head, relation in zip(row["head"], row["deprel"], strict=True)
-                ]
-            ).view(-1, 2)
-            for row in rows
-        ]
-        gold = nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
-        heads, lengths = gold[..., 0], torch.tensor([len(pair) for pair in pairs])
-        word = torch.arange(1, gold.shape[1] + 1)
-        wrong = ((heads > lengths[:, None]) | (heads == word)).nonzero()
-        if len(wrong):
-            row, index = wrong[0].tolist()
-            raise ValueError(
-                f"sentence {rows[row].get('sent_id', row)}: word {index + 1} has the head "
-                f"{int(heads[row, index])}; expected 0 or another word up to {lengths[row]}"
-            )
-        return gold
+        pairs = []
+        for index, row in enumerate(rows):
+            heads, relations = (column_of(row, name, index) for name in self.columns)
+            numbers = [-1 if head is None else int(head) for head in heads]
+            for word, head in enumerate(numbers, start=1):
+                if head > len(numbers) or head == word:
+                    raise ValueError(
+                        f"sentence {row.get('sent_id', index)}: word {word} has the head {head}; expected 0 "
+                        f"or another word up to {len(numbers)}"
+                    )
+            labels = [index_of.get(relation, -1) for relation in relations]
+            pairs.append(torch.tensor([*zip(numbers, labels, strict=True)]).view(-1, 2))
+        return nn.utils.rnn.pad_sequence(pairs, batch_first=True, padding_value=-1)
 
     def gold_best(
         self, labels: Tensor, lengths: Tensor, names: Sequence[str] | None = None

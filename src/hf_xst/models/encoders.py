@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hf_xst.data.sentence import BLANK
+from hf_xst.models.columns import column_of
 from hf_xst.models.configuration import StructuredConfig
 from hf_xst.models.pretrained_words import PretrainedWords
 from hf_xst.models.words import VectorTable
@@ -134,17 +135,15 @@ class UposEmbeddings(nn.Module):
         """
         ids = []
         for index, row in enumerate(rows):
-            name, count, tags = row.get("sent_id", index), len(row["words"]), row.get("upos")
-            if tags is None or all(tag == BLANK for tag in tags):
-                if self.dropout == 0:
-                    raise ValueError(
-                        f"sentence {name}: this model reads UPOS tags and the sentence has none; tag it "
-                        "first (--tagger, or tagger= of the pipeline), or train a model with uses_upos=False "
-                        "or upos_dropout"
-                    )
-                tags = [BLANK] * count
-            if len(tags) != count:
-                raise ValueError(f"sentence {name}: found {len(tags)} UPOS tags for {count} words")
+            tags: Sequence[str] = [BLANK] * len(row["words"])
+            if row.get("upos") is not None:
+                tags = column_of(row, "upos", index)
+            if self.dropout == 0 and all(tag == BLANK for tag in tags):
+                raise ValueError(
+                    f"sentence {row.get('sent_id', index)}: this model reads UPOS tags and the sentence has "
+                    "none; tag it first (--tagger, or tagger= of the pipeline), or train a model with "
+                    "uses_upos=False or upos_dropout"
+                )
             ids.append(torch.tensor([self.index_of.get(tag, _UNKNOWN) for tag in tags]))
         return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=_UNKNOWN)
 
