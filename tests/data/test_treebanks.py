@@ -356,6 +356,13 @@ def test_hub_layouts(make, tmp_path):
     assert to_treebank_layout(loaded)[:] == converted[:]
 
 
+@pytest.mark.parametrize("text", ["['a', 'b']", "[1]", "[('x',)]", "{1", "(" * 500])
+def test_literals_of_no_known_form_stay_text(text):
+    data = legacy().to_dict()
+    data["misc"][1] = [text]
+    assert to_treebank_layout(Dataset.from_dict(data, features=legacy().features))[1]["misc"] == [text]
+
+
 def test_nulls_become_underscores():
     columns = variant().to_dict()
     columns["head"][0][1] = columns["upos"][0][0] = None

@@ -12,8 +12,13 @@ from torch.testing import assert_close
 from helpers.structure_spaces import SPACES
 from hf_xst.numerics import smallest_safe
 from hf_xst.structures import DependencyTreeCRF, elimination
-from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
-from hf_xst.structures.elimination import tree_log_partition, tree_marginals
+from hf_xst.structures.elimination import (
+    LOGARITHMS,
+    PLAIN_NUMBERS,
+    _Arithmetic,
+    tree_log_partition,
+    tree_marginals,
+)
 
 LIMIT = smallest_safe(torch.float64)
 BOTH = pytest.mark.parametrize("numbers", [PLAIN_NUMBERS, LOGARITHMS], ids=["plain", "logarithms"])
@@ -36,7 +41,7 @@ def random_arcs(sentences: int, words: int, scale: float, absent: float, seed: i
 
 
 @BOTH
-def test_operations(numbers: Arithmetic) -> None:
+def test_operations(numbers: _Arithmetic) -> None:
     x, y = positive(4, 5, 3), positive(4, 5, 3, seed=1)
     rows, columns, weights = positive(4, 5, seed=2), positive(4, 3, seed=3), positive(4, 3, seed=4)
     converted = [numbers.from_logs(value.log()) for value in (x, y, rows, columns, weights)]
@@ -57,7 +62,7 @@ def test_operations(numbers: Arithmetic) -> None:
 
 
 @BOTH
-def test_zero_and_one(numbers: Arithmetic) -> None:
+def test_zero_and_one(numbers: _Arithmetic) -> None:
     constants = torch.tensor([numbers.zero, numbers.one])
     assert numbers.plain(constants).tolist() == [0, 1]
 
@@ -93,9 +98,9 @@ def test_underflow_is_detected(monkeypatch: pytest.MonkeyPatch, scale: float, si
 
 def test_logarithms_are_used_only_where_plain_numbers_underflow(monkeypatch: pytest.MonkeyPatch) -> None:
     mild, sharp = random_arcs(3, 6, 1.0, 0.0), random_arcs(2, 6, 1000.0, 0.0)
-    seen: list[tuple[Arithmetic, int]] = []
+    seen: list[tuple[_Arithmetic, int]] = []
 
-    def spy(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, ...]:
+    def spy(logs: Tensor, rooted: Tensor, numbers: _Arithmetic) -> tuple[Tensor, ...]:
         seen.append((numbers, len(logs)))
         return real(logs, rooted, numbers)
 

@@ -198,11 +198,11 @@ def _from_literal(value: str | None) -> str | None:
         return None
     try:
         literal = ast.literal_eval(str(value))
-    except (ValueError, SyntaxError):
-        return value
-    if isinstance(literal, dict):
-        return "|".join(key if item is None else f"{key}={item}" for key, item in literal.items()) or None
-    if isinstance(literal, list):  # enhanced relations; the head of an empty node is a tuple: (8, '.', 1)
-        heads = ["".join(map(str, head)) if isinstance(head, tuple) else head for _, head in literal]
-        return "|".join(f"{h}:{relation}" for h, (relation, _) in zip(heads, literal, strict=True)) or None
+        if isinstance(literal, dict):
+            return "|".join(key if item is None else f"{key}={item}" for key, item in literal.items()) or None
+        if isinstance(literal, list):  # enhanced relations; the head of an empty node is a tuple: (8, '.', 1)
+            pairs = [("".join(map(str, h)) if isinstance(h, tuple) else h, name) for name, h in literal]
+            return "|".join(f"{head}:{name}" for head, name in pairs) or None
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        pass
     return value

@@ -40,17 +40,13 @@ def attachment_scores(
             "punctuation; check the path, the split and the length limit."
         )
     return {
-        "uas": _percent([head for head, _ in counted]),
-        "las": _percent([both for _, both in counted]),
-        "uas_punct": _percent([head for _, head, _ in words]),
-        "las_punct": _percent([both for _, _, both in words]),
+        "uas": 100.0 * sum(head for head, _ in counted) / len(counted),
+        "las": 100.0 * sum(both for _, both in counted) / len(counted),
+        "uas_punct": 100.0 * sum(head for _, head, _ in words) / len(words),
+        "las_punct": 100.0 * sum(both for _, _, both in words) / len(words),
         "words": len(words),
         "words_without_punct": len(counted),
     }
-
-
-def _percent(correct: Sequence[bool]) -> float:
-    return 100.0 * sum(correct) / len(correct)
 
 
 def _compared_words(

@@ -42,16 +42,12 @@ def tag_scores(predictions: Sequence[Row], references: Sequence[Row], column: st
         "words": gold.total(),
         "words_without_gold": unscored,
         "per_tag": {
-            tag: _one_tag(correct[tag], predicted[tag], gold[tag])
+            tag: {
+                "precision": 100.0 * correct[tag] / max(1, predicted[tag]),
+                "recall": 100.0 * correct[tag] / max(1, gold[tag]),
+                "f1": 200.0 * correct[tag] / (predicted[tag] + gold[tag]),
+                "support": gold[tag],
+            }
             for tag in sorted(gold.keys() | predicted.keys())
         },
-    }
-
-
-def _one_tag(correct: int, predicted: int, support: int) -> dict[str, float]:
-    return {
-        "precision": 100.0 * correct / predicted if predicted else 0.0,
-        "recall": 100.0 * correct / support if support else 0.0,
-        "f1": 200.0 * correct / (predicted + support),
-        "support": support,
     }

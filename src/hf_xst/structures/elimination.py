@@ -40,10 +40,96 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe, with_gradient
-from hf_xst.structures.arithmetic import LOGARITHMS, PLAIN_NUMBERS, Arithmetic
+from hf_xst.numerics import NEGATIVE_INFINITY, smallest_safe, with_gradient, zero_if_infinite
 
-Compute = Callable[[Tensor, Tensor, Arithmetic], tuple[Tensor, ...]]
+
+class _Arithmetic:
+    """Operations on tensors of non-negative numbers that represent themselves.
+
+    An algorithm that only adds, multiplies and divides runs on these and on logarithms. Plain numbers are
+    faster, and as exact as logarithms unless some product underflows; `least` detects that.
+    """
+
+    zero, one = 0.0, 1.0
+
+    def from_logs(self, logs: Tensor) -> Tensor:
+        """Return a new tensor that represents the numbers with these logarithms."""
+        return logs.exp()
+
+    def log(self, x: Tensor) -> Tensor:
+        return x.log()
+
+    def plain(self, x: Tensor) -> Tensor:
+        return x
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+    def multiply(self, x: Tensor, y: Tensor) -> Tensor:
+        return x * y
+
+    def divide(self, x: Tensor, y: Tensor) -> Tensor:
+        # 0 / 0 is 0.
+        return x / y.masked_fill(y == 0, 1)
+
+    def sum(self, x: Tensor, dim: int) -> Tensor:
+        return x.sum(dim)
+
+    def add_outer(self, x: Tensor, rows: Tensor, columns: Tensor) -> None:
+        """Add the outer product of rows (B, H) and columns (B, D) to x (B, H, D), in place."""
+        x.addcmul_(rows.unsqueeze(2), columns.unsqueeze(1))
+
+    def weigh(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Return sum_h x[b, d, h] * weights[b, h] for x (B, D, H) and weights (B, H): (B, D)."""
+        return (x @ weights.unsqueeze(2)).squeeze(2)
+
+    def least(self, x: Tensor) -> Tensor:
+        """Return (B,) the least positive number of each sentence of x (B, ...), at most 1.
+
+        If the product of the least numbers of x and y does not underflow, no product of their entries does.
+        """
+        return x.masked_fill(x == 0, 1).flatten(1).amin(1).clamp(max=1)
+
+
+class _Logarithms(_Arithmetic):
+    """Numbers represented by their logarithms, which do not underflow at any scale."""
+
+    zero, one = NEGATIVE_INFINITY, 0.0
+
+    def from_logs(self, logs: Tensor) -> Tensor:
+        return logs.clone()
+
+    def log(self, x: Tensor) -> Tensor:
+        return x
+
+    def plain(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.logaddexp(x, y)
+
+    def multiply(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+    def divide(self, x: Tensor, y: Tensor) -> Tensor:
+        return x - zero_if_infinite(y)
+
+    def sum(self, x: Tensor, dim: int) -> Tensor:
+        return torch.logsumexp(x, dim)
+
+    def add_outer(self, x: Tensor, rows: Tensor, columns: Tensor) -> None:
+        torch.logaddexp(x, rows.unsqueeze(2) + columns.unsqueeze(1), out=x)
+
+    def weigh(self, x: Tensor, weights: Tensor) -> Tensor:
+        return torch.logsumexp(x + weights.unsqueeze(1), 2)
+
+    def least(self, x: Tensor) -> Tensor:
+        return x.new_ones(x.shape[:1])
+
+
+PLAIN_NUMBERS, LOGARITHMS = _Arithmetic(), _Logarithms()
+
+Compute = Callable[[Tensor, Tensor, _Arithmetic], tuple[Tensor, ...]]
 """From log weights, `rooted` and arithmetic to results and, last, bool (B,) whether they are accurate."""
 
 
@@ -57,7 +143,7 @@ class _Eliminated(NamedTuple):
     safe: Tensor  # bool (B,) no product underflowed
 
 
-def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) -> _Eliminated:
+def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: _Arithmetic) -> _Eliminated:
     """Eliminate all words but the first `kept`, last word first.
 
     Args:
@@ -91,7 +177,7 @@ def _eliminate(weights: Tensor, rooted: Tensor, kept: int, numbers: Arithmetic) 
     return _Eliminated(weights[:, : kept + 1, : kept + 1], rooted, log_pivots, steps, safe)
 
 
-def _with_idle_word(weights: Tensor, numbers: Arithmetic) -> Tensor:
+def _with_idle_word(weights: Tensor, numbers: _Arithmetic) -> Tensor:
     """Append a word with one possible head, word 1, and no dependents: no sum changes."""
     wider = torch.nn.functional.pad(weights, (0, 1, 0, 1), value=numbers.zero)
     wider[:, 1, -1] = numbers.one
@@ -107,7 +193,7 @@ class _Escapes(NamedTuple):
     safe: Tensor  # bool (B,): no product underflowed
 
 
-def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
+def _escapes(weights: Tensor, rooted: Tensor, numbers: _Arithmetic) -> _Escapes:
     """Return all escape probabilities; arguments as for `_eliminate`, but the weights are not changed."""
     m = weights.shape[1] - 1
     if m == 1:  # the walk from d to d: escape_d(d) = 0
@@ -147,13 +233,13 @@ def _escapes(weights: Tensor, rooted: Tensor, numbers: Arithmetic) -> _Escapes:
     )
 
 
-def _log_pivots(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, ...]:
+def _log_pivots(logs: Tensor, rooted: Tensor, numbers: _Arithmetic) -> tuple[Tensor, ...]:
     """Compute (B,) the log of the product of all pivots."""
     eliminated = _eliminate(numbers.from_logs(logs), rooted, 0, numbers)
     return eliminated.log_pivots, eliminated.safe
 
 
-def _marginals(logs: Tensor, rooted: Tensor, numbers: Arithmetic) -> tuple[Tensor, ...]:
+def _marginals(logs: Tensor, rooted: Tensor, numbers: _Arithmetic) -> tuple[Tensor, ...]:
     """Compute (B, N+1, N+1) arc probabilities, 0 where d = 0, and (B,) the log of the pivots' product."""
     weights = numbers.from_logs(logs)
     escapes = _escapes(weights, rooted, numbers)
