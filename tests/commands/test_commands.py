@@ -31,7 +31,7 @@ from hf_xst.commands.transfer import transfer
 from hf_xst.data import ConlluSentence, read_conllu, write_conllu
 from hf_xst.files import CHARTS
 from hf_xst.sources.loading import load_model
-from hf_xst.training.pull import InitialPull
+from hf_xst.training.transfer import InitialPull
 
 SIZES = ["context_layers=1", "attention_heads=2", "key_size=4", "feed_forward_size=8"]
 PARSER = [*SIZES, "arc_size=6", "label_size=5", "upos_size=4"]

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import TrainerCallback
 
 from helpers.small_models import arguments, charts, gold, losses_of, model_of, on_charts, parameters
-from hf_xst.training.pull import INITIAL_PARAMETERS, InitialPull
+from hf_xst.training.transfer import INITIAL_PARAMETERS, InitialPull
 
 
 def linear(weight: list[float], frozen: list[float]) -> nn.Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from hf_xst.charts.alphabet import Relabelling
 from hf_xst.charts.dataset import from_ragged, narrowed, stored_log_probs, structure_triples, words_hash
 from hf_xst.models.modeling import Row, StructuredModel
 from hf_xst.models.running import Collator, EmbeddingSource, row_units
+from hf_xst.records import checked
 
 Bests = Literal["sources", "pool", "none"]
 
@@ -33,8 +34,7 @@ class ChartUse:
     soft: float = 0.0  # weight of the cross-entropy against the pool; the chart loss gets the rest
 
     def __post_init__(self) -> None:
-        if self.best not in get_args(Bests):
-            raise ValueError(f"best is {self.best!r}; expected one of {', '.join(get_args(Bests))}")
+        checked(Bests, self.best, "best")
         if self.sigma is not None and not 0 <= self.sigma <= 1:
             raise ValueError(f"sigma is {self.sigma}; expected a probability")
         if self.sigma == 0 and self.best == "none":
