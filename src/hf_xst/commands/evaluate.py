@@ -51,8 +51,7 @@ def evaluate(options: EvaluateArguments) -> dict[str, Any]:
     folder.begin()
     treebanks = treebank_facts(options.treebank, options.split, options.data)
     facts = {"data": note, "sentences": len(gold), "treebanks": treebanks, "columns": list(columns)}
-    facts["tags"] = tags
-    folder.write_json("scores.json", facts | scores)
+    folder.write_json("scores.json", facts | {"tags": tags} | scores)
     summary(f"{options.model or options.predictions} on {note}{'' if tags is None else f', {tags}'}", scores)
     return scores
 

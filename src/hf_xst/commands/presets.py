@@ -100,11 +100,9 @@ def published(model_type: str, flag: str) -> Published:
 
 
 def length_limits(kind: StructureColumns, max_length: int | None = None) -> dict[str, int]:
-    """Return the limits of sentences that get charts, for `hf_xst.data.prepare`.
+    """Return the limits of sentences that get charts, for `hf_xst.data.prepare`; see `SourcePool.kind`.
 
-    Args:
-        kind: of the sources, see `SourcePool.kind`.
-        max_length: longest sentence, added tokens included; defaults to the published one.
+    `max_length` counts added tokens, and defaults to the published one.
 
     Raises:
         ValueError: the length is below 1, or missing for a model that the paper does not have.

@@ -54,13 +54,7 @@ class BucketSampler(Sampler[int]):
     """Shuffle batches of sentences of similar length; the order depends on seed and epoch only.
 
     A batch is what one update sees, before it is divided into accumulated micro-batches and among processes.
-    So the updates do not depend on this division.
-
-    Args:
-        lengths: words of each sentence.
-        batch_size: sentences per update; full batches come from one bucket of similar lengths.
-        seed: of the order.
-        fillers: number of rows that follow those with a length; they come last.
+    So the updates do not depend on this division. `fillers` rows follow those with a length, and come last.
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, fillers: int = 0) -> None:

@@ -44,13 +44,7 @@ class ChartUse:
 
 
 class ChartCollator(Collator):
-    """Add the chart of each sentence, with the model's labels.
-
-    Args:
-        model: the model to train.
-        names: labels of the charts; the model must have them all.
-        embeddings: see `Collator`.
-        use: how the stored charts are used.
+    """Add the chart of each sentence, whose labels are `names`, with the labels of the model.
 
     Raises:
         ValueError: the charts use labels that the model does not have.
