@@ -190,8 +190,8 @@ def _words(value: Any) -> list[Any]:
 def _treebank_digests(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return the digest of the splits that a command reads, as `input_digests`; of those that exist."""
     wanted = {"data", *(split_name(config[name]) for name in ("split", "dev_split") if name in config)}
-    digests: dict[str, dict[str, str]] = {}
-    for option in ("treebank", "dev_treebank"):
+    digests: dict[str, dict[str, str]] = {"treebank": {}, "dev_treebank": {}}
+    for option in digests:
         with suppress(ValueError, FileNotFoundError):
             splits = treebank_files(config[option], data_roots=config["data"]) if config.get(option) else None
             files = [path for name in wanted for path in (splits or {}).get(name, ())]
