@@ -7,11 +7,7 @@ from typing import Any
 
 
 def import_optional(module: str, extra: str) -> Any:
-    """Import a module of an optional dependency, which an extra of `pyproject.toml` installs.
-
-    Raises:
-        ImportError: The package is not installed; the message gives the install command.
-    """
+    """Import a module of an optional dependency, or raise ImportError with the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -79,11 +79,7 @@ def _read_mapping(path: Path, language: str, parse: Callable[[str], Any]) -> dic
 
 
 def read_record(kind: type[Record], path: Path, expected: int) -> Record:
-    """Read a record from a JSON file.
-
-    Raises:
-        ValueError: the file is broken, or has another format version than the expected one.
-    """
+    """Read a record from a JSON file; raise ValueError if it is broken, or not of the expected format."""
     content, where = read_json(path), str(path)
     check_format(content, expected, where)
     return from_mapping(kind, content, where)

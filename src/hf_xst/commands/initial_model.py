@@ -140,11 +140,7 @@ def _from_scratch(
 def model_from_scratch(
     info: ChartInfo, charts: Dataset, options: NewModelArguments, vectors: WordVectors | None = None
 ) -> StructuredModel:
-    """Make a randomly initialised model for charts, with their type, labels and UPOS tags.
-
-    Raises:
-        ValueError: the type is unknown, or see `new_model`.
-    """
+    """Make a randomly initialised model for charts, with their type, labels and tags; see `new_model`."""
     kind = model_class(info.model_type)
     column = kind.annotation_column
     settings = kind.settings_from_rows(charts.select_columns([column]), column)
@@ -182,11 +178,7 @@ def new_model(
 
 
 def model_fields(kind: type[StructuredModel], pairs: Sequence[str]) -> dict[str, Any]:
-    """Read fields of a model configuration from KEY=VALUE words.
-
-    Raises:
-        ValueError: a field is unknown, or not true or false where this is expected.
-    """
+    """Read fields of a model configuration from KEY=VALUE words; raise ValueError if one is wrong."""
     config_class: Any = kind.config_class
     defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
     fields = key_values(pairs, set(defaults))

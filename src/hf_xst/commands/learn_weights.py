@@ -101,11 +101,7 @@ class Lesson:
         floor: float = FLOOR,
         batch_words: int = BATCH_WORDS,
     ) -> Lesson:
-        """Run all sources over `rows`, batch by batch; `gold` are the same sentences with gold.
-
-        Raises:
-            ValueError: there is no gold that the sources know, or at floor 0 a source excludes some.
-        """
+        """Run all sources over `rows`, which `gold` has with gold; raise ValueError if none is known."""
         lengths = [len(row["words"]) for row in rows]
         with progress("reading gold", len(rows)) as advance:
 

@@ -145,11 +145,7 @@ def gold_rows(
 
 
 def unlabelled_rows(arguments: TextArguments, **limits: Any) -> tuple[Dataset, str]:
-    """Load prepared rows without gold from `--text` or `--treebank`; print and return a summary.
-
-    Raises:
-        ValueError: neither or both are given, or no sentence is left.
-    """
+    """Load rows without gold from one of `--text` and `--treebank`, else ValueError; print their summary."""
     if (arguments.text is None) == (arguments.treebank is None):
         raise ValueError("give either --treebank (with --split) or --text")
     split = arguments.split

@@ -37,11 +37,7 @@ NO_TAGGER = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationSettings:
-    """How to annotate sentences.
-
-    Raises:
-        ValueError: if a value is of another type or out of range.
-    """
+    """How to annotate sentences; raises ValueError if a value is of another type or out of range."""
 
     decoding: Decoding = option(
         "The most probable structure, or the one with the highest expected number of correct parts.", "best"

@@ -77,11 +77,7 @@ class AnnotatedFile:
         self.digest = hashlib.sha256(settings.encode()).hexdigest()
 
     def annotations(self, row: Row) -> list[tuple[tuple[Claim, ...], float]]:
-        """Return the different annotations of a row's words with their relative frequencies.
-
-        Raises:
-            ValueError: no sentence has these words; the message names the first difference.
-        """
+        """Return the annotations of a row's words, or raise ValueError, with their relative frequencies."""
         counts = self._claims.get(tuple(row["words"]))
         if counts is None:
             raise ValueError(words_mismatch(self.path, self._words, str(row.get("sent_id")), row["words"]))

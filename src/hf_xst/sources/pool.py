@@ -163,11 +163,7 @@ class SourcePool:
         return like.candidates(self.kind.gold_best(labels, lengths, self.names))
 
     def weights(self, by_name: Mapping[str, float] | None) -> list[float] | None:
-        """Return weights by name in the order of the sources.
-
-        Raises:
-            ValueError: a source has no weight, or a weight has no source.
-        """
+        """Return weights by name in the order of the sources; raise ValueError unless each source has one."""
         if by_name is None:
             return None
         names = self.source_names

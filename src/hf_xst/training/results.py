@@ -45,11 +45,7 @@ class TrainingResults:
 
     @classmethod
     def load(cls: type[Results], run: Path) -> Results:
-        """Read the record of a run.
-
-        Raises:
-            ValueError: the record is broken, of another command, or of another format.
-        """
+        """Read the record of a run; raise ValueError if it is broken, or of another command or format."""
         return read_record(cls, run / RESULTS, FORMAT_VERSION)
 
 

@@ -133,11 +133,7 @@ class StructuredTrainer(Trainer):
     # -- data -----------------------------------------------------------------------------------------
 
     def get_train_dataloader(self) -> DataLoader[dict[str, Tensor]]:
-        """Return the training batches, padded to full batches on every process.
-
-        Raises:
-            ValueError: there are no training rows, or a column is missing.
-        """
+        """Return full batches for every process; raise ValueError if rows or a column are missing."""
         rows: Any = self.train_dataset
         _check_columns(rows, self.data_collator.columns)
         if self.args.world_size == 1:
@@ -159,11 +155,7 @@ class StructuredTrainer(Trainer):
         return sampler
 
     def train(self, *args: Any, **kwargs: Any) -> TrainOutput:
-        """Train; see `transformers.Trainer.train`.
-
-        Raises:
-            ValueError: the development rows cannot be scored, e.g. since all words are punctuation.
-        """
+        """Train; raise ValueError if the development rows cannot be scored, e.g. if all are punctuation."""
         dev = self.eval_dataset
         if isinstance(dev, Dataset) and len(dev) and self.args.eval_strategy != "no":
             gold = references(dev)

@@ -151,11 +151,7 @@ class InitialPull(TrainerCallback):
             save_file({name: value.contiguous() for name, value in self.initial.items()}, path)
 
     def load(self, checkpoint: Path) -> None:
-        """Read theta0 from a checkpoint, for the next training to use instead of the model's parameters.
-
-        Raises:
-            ValueError: the checkpoint was saved without a pull.
-        """
+        """Read theta0 from a checkpoint for the next training; raise ValueError if it was saved without."""
         path = checkpoint / INITIAL_PARAMETERS
         if not path.exists():
             raise ValueError(f"{checkpoint} has no {INITIAL_PARAMETERS}: saved without a pull (l2 = 0)")
