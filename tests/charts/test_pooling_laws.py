@@ -189,7 +189,7 @@ def test_weights_out_of_range_are_rejected(weights, message):
 def test_other_bad_input_is_rejected():
     with pytest.raises(ValueError, match=r"shape \(S, B, G, C\), found \(1, 1, 3\)"):
         log_opinion_pool(logs(P, Q)[0])
-    for floor in (-0.1, math.nan):
+    for floor in (-0.1, math.nan, math.inf):
         with pytest.raises(ValueError, match=f"floor is {floor}"):
             log_opinion_pool(logs(P, Q), floor=floor)
         with pytest.raises(ValueError, match=f"floor is {floor}"):

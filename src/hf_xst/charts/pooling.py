@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -104,7 +105,7 @@ def with_floor(log_probs: Tensor, floor: float) -> Tensor:
 
     A positive floor is at least the smallest number that the precision holds in full.
     """
-    if not floor >= 0:
+    if not 0 <= floor < math.inf:
         raise ValueError(f"floor is {floor}; expected a probability of at least 0")
     if floor == 0:
         return log_probs

@@ -10,10 +10,6 @@ from datasets import Features, List, Value
 from hf_xst.metrics.attachment import attachment_scores
 from hf_xst.metrics.rows import Row
 
-_DESCRIPTION = """\
-Unlabelled and labelled attachment scores of dependency trees in Universal Dependencies, in percent, without
-and with punctuation. Words are punctuation if their gold UPOS tag is PUNCT or SYM."""
-
 _CITATION = """\
 @inproceedings{zeman-etal-2018-conll,
     title = "{C}o{NLL} 2018 Shared Task: Multilingual Parsing from Raw Text to {U}niversal {D}ependencies",
@@ -22,20 +18,6 @@ _CITATION = """\
     year = "2018"
 }"""
 
-_INPUTS = """
-Args:
-    predictions: one dict per sentence with the lists `head` (integers, 0 is the root) and `deprel`.
-    references: one dict per sentence with the lists `head`, `deprel` and `upos`.
-    strip_subtypes: compare relations up to the first colon (true by default).
-Returns:
-    `uas`, `las`, `uas_punct`, `las_punct` in percent, `words` and `words_without_punct` as counts.
-Examples:
-    >>> metric = evaluate.load("ud_attachment.py")
-    >>> tree = {"head": [2, 0], "deprel": ["det", "root"]}
-    >>> metric.compute(predictions=[tree], references=[tree | {"upos": ["DET", "NOUN"]}])["las"]
-    100.0
-"""
-
 
 class UdAttachment(evaluate.Metric):  # type: ignore[misc]  # the library is untyped
     """UAS and LAS over sentences of any length, stored as ragged lists."""
@@ -43,9 +25,9 @@ class UdAttachment(evaluate.Metric):  # type: ignore[misc]  # the library is unt
     def _info(self) -> evaluate.MetricInfo:
         tree = {"head": List(Value("int32")), "deprel": List(Value("string"))}
         return evaluate.MetricInfo(
-            description=_DESCRIPTION,
+            description="Attachment scores of dependency trees in Universal Dependencies, in percent.",
             citation=_CITATION,
-            inputs_description=_INPUTS,
+            inputs_description=attachment_scores.__doc__,
             features=Features({"predictions": tree, "references": {**tree, "upos": List(Value("string"))}}),
         )
 

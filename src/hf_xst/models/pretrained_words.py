@@ -228,15 +228,9 @@ class PretrainedWords(nn.Module):
         """Write the tokenizer."""
         self.tokenizer.save_pretrained(folder)
 
-    def load_assets(self, files: dict[str, str | None]) -> None:
-        """Read the tokenizer from local paths by `asset_names`; raise ValueError if one is missing."""
-        missing = [name for name, path in files.items() if path is None]
-        path = files[TOKENIZER_FILES[0]]
-        if missing or path is None:
-            raise ValueError(
-                f"the model folder has no {' and no '.join(missing)}; save it again with save_pretrained"
-            )
-        self._tokenizer = load_tokenizer(str(Path(path).parent))
+    def load_assets(self, files: dict[str, str]) -> None:
+        """Read the tokenizer from local paths by `asset_names`."""
+        self._tokenizer = load_tokenizer(str(Path(files[TOKENIZER_FILES[0]]).parent))
         self._prefix = word_prefix(self._tokenizer)
 
 

@@ -164,7 +164,12 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         check_loaded(name, model, report)
         model.revision = hub.get("revision")
         words = model.encoder.words
-        words.load_assets({file: find_file(name, file, hub) for file in words.asset_names})
+        assets = {file: find_file(name, file, hub) for file in words.asset_names}
+        if missing := [file for file, path in assets.items() if path is None]:
+            raise ValueError(
+                f"the model folder has no {' and no '.join(missing)}; save it again with save_pretrained"
+            )
+        words.load_assets(assets)
         model.freeze()
         return (model, report) if is_reported else model
 

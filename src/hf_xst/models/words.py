@@ -115,15 +115,9 @@ class VectorTable(nn.Module):
         """Write the word list."""
         self.table.save(folder / WORDS_FILE)
 
-    def load_assets(self, files: dict[str, str | None]) -> None:
-        """Read the word list from local paths by `asset_names`.
-
-        Raises:
-            ValueError: the list is missing, or its length is not that of the vectors.
-        """
+    def load_assets(self, files: dict[str, str]) -> None:
+        """Read the word list from local paths by `asset_names`; raise ValueError if its length is wrong."""
         path = files[WORDS_FILE]
-        if path is None:
-            raise ValueError(f"the model folder has no {WORDS_FILE}; save it again with save_pretrained")
         self.table = WordTable.load(path)
         if len(self.table.words) != self.vectors.shape[0]:
             raise ValueError(

@@ -147,7 +147,6 @@ class DependencyTreeCRF(Structure[Tree]):
 
     def sample(self, k: int, *, generator: torch.Generator | None = None) -> Tree:
         """Draw k trees of each sentence: first heads, with the labels summed out, then each arc's label."""
-        check_at_least_one(k)
         wide = self.decodable()._wide()
         unlabelled = wide.with_scores(wide._log_arcs()[0].unsqueeze(3))
         heads, _ = Structure.sample(unlabelled, k, generator=generator)
