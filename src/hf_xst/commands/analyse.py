@@ -41,13 +41,10 @@ class AnalyseArguments(LabelledArguments):
 
 @takes_options(AnalyseArguments)
 def analyse(arguments: AnalyseArguments) -> dict[str, Any]:
-    """Measure, print tables, and write OUTPUT/analysis.json.
-
-    Returns:
-        The measures of `describe`, with the report of the sentence preparation as `data`.
+    """Print the measures of `describe` as tables, write them to OUTPUT/analysis.json, and return them.
 
     Raises:
-        ValueError: if sources, weights or sentences do not fit together.
+        ValueError: sources, weights or sentences do not fit together.
     """
     files = (RESULT, "sources.svg", "sources.png")
     folder = RunFolder(arguments.output, arguments, *files, alone=False, prefix=PREFIX)

@@ -34,10 +34,7 @@ _NUMBER = "hf_xst_number"
 
 @takes_options(EvaluateArguments)
 def evaluate(options: EvaluateArguments) -> dict[str, Any]:
-    """Score and write OUTPUT/run/scores.json; the output may be the folder of the model.
-
-    Returns:
-        The scores.
+    """Score, write OUTPUT/run/scores.json and return the scores; OUTPUT may be the folder of the model.
 
     Raises:
         ValueError: not exactly one of model and predictions is given.

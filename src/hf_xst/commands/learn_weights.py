@@ -38,10 +38,7 @@ class LearnWeightsArguments(LabelledArguments):
 
 @takes_options(LearnWeightsArguments)
 def learn_weights(options: LearnWeightsArguments) -> dict[str, Any]:
-    """Learn weights, and write them by source name to OUTPUT/weights.yaml.
-
-    Returns:
-        The content of OUTPUT/run/results.json; `nll` is in nats per word of gold under the pool.
+    """Learn weights, write them by source name to OUTPUT/weights.yaml, and return OUTPUT/run/results.json.
 
     Raises:
         ValueError: the sources or the sentences do not fit, or at floor 0 a source excludes gold.

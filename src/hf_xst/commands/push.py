@@ -22,10 +22,7 @@ class PushArguments(PushOptions):
 
 
 def push(arguments: PushArguments) -> CommitInfo | None:
-    """Check a folder and push it to the Hub.
-
-    Returns:
-        The commit; None after a dry run.
+    """Check a folder and push it to the Hub; return the commit, or None after a dry run.
 
     Raises:
         ValueError: there is nothing to push, private content was found, or the Hub refuses.

@@ -45,10 +45,7 @@ from hf_xst.sources.word_checks import check_text
 
 @takes_options(VoteArguments)
 def vote(options: VoteArguments) -> dict[str, Any]:
-    """Combine, fill in the input as OUTPUT/predictions.conllu, and score if the treebank has gold.
-
-    Returns:
-        The scores; empty for unlabelled text.
+    """Combine, fill in the input as OUTPUT/predictions.conllu, and return scores, empty for unlabelled text.
 
     Raises:
         ValueError: the sources, their weights or the sentences do not fit each other or the rule.

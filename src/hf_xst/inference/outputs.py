@@ -182,9 +182,6 @@ def spacy_doc(sentences: Sequence[Annotated], vocab: Any = None) -> Any:
 
     Confidences are in `doc.user_data["hf_xst"]`, one dictionary for each sentence. The vocabulary is that of
     the spaCy pipeline that the document is for; it defaults to a blank one.
-
-    Raises:
-        ImportError: if spaCy is not installed.
     """
     doc_class = import_optional("spacy.tokens", "spacy").Doc
     vocab = import_optional("spacy.vocab", "spacy").Vocab() if vocab is None else vocab

@@ -259,12 +259,8 @@ def _fit(initial: DependencyTreeCRF, target: Tensor, fitted: Tensor) -> Dependen
 
     This maximises sum(target * shift) - log Z, which is concave in the shifts, sentence by sentence, with the
     step sizes of Barzilai and Borwein (1988). The fitted labels of an arc have one shift, because their
-    scores already have the proportions of the target.
-
-    Args:
-        initial: the distribution without shifts; the scores are the logarithm of the target.
-        target: (B, N, C) probabilities.
-        fitted: Bool (B, N, C), the candidates to shift.
+    scores already have the proportions of the target, whose logarithms they are. `target` (B, N, C) are
+    probabilities, `fitted`, bool (B, N, C), marks the candidates to shift.
     """
     chosen, scores = initial.part_view(fitted), initial.scores.double()  # (B, N+1, N+1, L)
     # The scores of an arc with fitted labels, and with others: (B, N+1, N+1, 2)

@@ -71,16 +71,15 @@ class PooledSource:
 
 
 class SourcePool:
-    """Several sources of one kind over one label set.
-
-    Args:
-        sources: models and other sources by name, in the order in which they are pooled.
-        names: labels of the pool; by default the union of the sources' labels.
-        states: cached embeddings by model name; by default models with the same frozen encoder run it once
-            per batch.
-        bf16: run models in bfloat16.
+    """Several sources of one kind over one label set, in the order in which they are pooled.
 
     `read` takes distributions from `store`, if one is set, and adds those that it lacks.
+
+    Args:
+        sources: models and other sources by name.
+        names: labels of the pool; by default the union of the sources' labels.
+        states: cached embeddings by model name; by default equal frozen encoders run once per batch.
+        bf16: run models in bfloat16.
 
     Raises:
         ValueError: the sources are not all of one kind, or do not predict the same columns.

@@ -52,8 +52,7 @@ class TokenClassifier(OtherTagger):
     Args:
         model: the classifier, whose parameters are then frozen.
         tokenizer: its tokenizer, which has to map pieces to words.
-        labels: tags by label, see `map_labels`.
-        column: the column of the tags, see `map_labels`.
+        labels, column: see `map_labels`.
         pooling: a word's probabilities are those of its `"first"` piece or the `"mean"` over its pieces.
     """
 
