@@ -94,12 +94,11 @@ def _results(
             "yellow",
         )
     init_from = str(options.init_from)
-    initialised_from: Literal["model", "average", "scratch"]
-    initialised_from = "average" if init_from == AVERAGE else "scratch" if init_from == SCRATCH else "model"
+    kinds: dict[str, Literal["average", "scratch"]] = {AVERAGE: "average", SCRATCH: "scratch"}
     return TransferResults(
         updates=trainer.state.global_step,
         learning_rate=trainer.args.learning_rate,
-        initial_model=ModelOrigin.of(init_from) if initialised_from == "model" else None,
+        initial_model=None if init_from in kinds else ModelOrigin.of(init_from),
         sentences=sentences,
         empty_charts=times,
         empty_chart_ids=names,
@@ -107,7 +106,7 @@ def _results(
         use=use,
         charts=info,
         batch_size=options.batch_size,
-        initialised_from=initialised_from,
+        initialised_from=kinds.get(init_from, "model"),
     )
 
 
