@@ -164,6 +164,7 @@ def test_with_columns_changes_nothing_else():
         ({"id": ["1", "2", "3"]}, "found column 'id', expected one of form"),
         ({"tag": ["1", "2", "3"]}, "found column 'tag'"),
         ({"head": ["1"]}, "sentence a-1: found 1 values for head, expected 3"),
+        ({"upos": "ABC"}, "found 3 values for upos, expected 3, one per word, in a list"),
         ({"upos": ["A", "B\t", "C"]}, "found 'B\\\\t' for upos, expected text without tabs"),
         ({"misc": ["", "_", "_"]}, "found '' for misc"),
     ],

@@ -93,6 +93,7 @@ def test_custom_segmenter():
     ("words", "message"),
     [
         ([[]], "requires at least one word"),
+        (["a b"], r"found 'a b': .* in a list"),
         ([["a\tb"]], r"found 'a\\tb' for form"),
         ([[""]], "found ''"),
     ],

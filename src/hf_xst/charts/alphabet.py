@@ -13,12 +13,9 @@ from hf_xst.structures.base import Structure
 
 @dataclass(frozen=True)
 class Relabelling:
-    """A mapping of candidates over the names `old` to candidates over `new`.
+    """A mapping of candidates over the names `old` to candidates over `new`; other old names are dropped.
 
-    Args:
-        old: names along the label axes of the given candidates.
-        new: names of the result; old names that are not among them are dropped.
-        label_axes: number of label axes of a candidate (`len(Structure.LABEL_AXES)`).
+    `label_axes` is the number of label axes of a candidate (`len(Structure.LABEL_AXES)`).
     """
 
     old: tuple[str, ...]

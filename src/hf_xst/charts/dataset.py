@@ -57,15 +57,9 @@ def words_hash(words: Sequence[str]) -> str:
 
 
 def to_ragged(kept: Tensor, groups: int, log_probs: Tensor | None = None) -> dict[str, list[Any]]:
-    """Store one sentence's allowed candidates.
+    """Return the columns `candidates`, `offsets` and `log_probs` of one sentence.
 
-    Args:
-        kept: bool (G', C) with G' >= groups; rows beyond are padding.
-        groups: number of groups G of the sentence.
-        log_probs: (G', C), pooled log-probabilities to be stored with the kept ones.
-
-    Returns:
-        The columns `candidates`, `offsets` and `log_probs`.
+    `kept` is bool (G', C), padding after the first `groups` rows; `log_probs` are pooled ones, (G', C).
     """
     real = kept[:groups]
     group, candidate = torch.nonzero(real, as_tuple=True)
@@ -93,11 +87,7 @@ def structure_triples(candidates: Sequence[Sequence[int]]) -> Tensor:
 
 
 def to_mask(triples: Tensor, valid: Tensor) -> Tensor:
-    """Turn triples (K, 3) into a chart: bool in the shape of `valid`.
-
-    Args:
-        triples: (K, 3).
-        valid: bool (B, G, C), the candidates that each sentence's structures can contain.
+    """Turn triples (K, 3) into a chart, bool (B, G, C), of `valid` candidates of each sentence's structures.
 
     Raises:
         ValueError: a triple is not valid; see `require` for a GPU.
@@ -147,15 +137,10 @@ def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
 
 
 def narrowed(triples: Tensor, log_probs: Tensor, sigma: float) -> Tensor:
-    """Mark the stored candidates that a smaller chart keeps: the likeliest of each group up to a mass sigma.
+    """Mark the stored candidates that a chart of a smaller mass sigma keeps; see `threshold`.
 
-    Args:
-        triples: (K, 3), see `from_ragged`.
-        log_probs: (K,), their pooled log-probabilities.
-        sigma: the mass to be covered, at most what the stored chart covers.
-
-    Returns:
-        bool (K,); at least one of each group.
+    Triples (K, 3) and their pooled log-probabilities (K,) are in the order of `from_ragged`, as the result,
+    bool (K,), is.
     """
     _, sizes = torch.unique_consecutive(triples[:, :2], dim=0, return_counts=True)
     # One row a group: (M, largest number of candidates)
@@ -293,11 +278,7 @@ def shards_in(folder: Path) -> list[Path]:
 
 
 def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartInfo]:
-    """Load charts and their record from a folder or the Hub.
-
-    Args:
-        path: a folder, or a data set's id with or without `@REVISION`.
-        revision: the revision, if it is not part of the id.
+    """Load charts and their record from a folder or the Hub (an id with its `revision`, or `ID@REVISION`).
 
     Raises:
         ValueError: charts are missing, or a row or the record is broken or of another format.

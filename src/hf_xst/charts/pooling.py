@@ -15,10 +15,7 @@ from hf_xst.structures.base import Structure
 def normalised_weights(weights: Tensor | Sequence[float] | None, sources: int, like: Tensor) -> Tensor:
     """Return weights that sum to one over the sources, (S,) or (S, B, G); uniform by default.
 
-    Args:
-        weights: not negative, (S,) or (S, B, G).
-        sources: S.
-        like: a tensor (S, B, G, C) whose groups, precision and device they are for.
+    They get the precision and device of `like`, a tensor (S, B, G, C).
 
     Raises:
         ValueError: the shape is neither of these, a weight is negative or not finite, or all are zero.

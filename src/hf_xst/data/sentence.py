@@ -74,8 +74,8 @@ class ConlluSentence:
             text: Defaults to the words joined by spaces; tabs and line breaks become spaces.
             columns: Further columns, as for `with_columns`.
         """
-        if not words:
-            raise ValueError("a sentence requires at least one word")
+        if not words or isinstance(words, str):
+            raise ValueError(f"found {words!r:.40}: a sentence requires at least one word, in a list")
         if len(words) > MAX_WORDS:
             raise ValueError(f"found {len(words):,} words, expected at most {MAX_WORDS:,}; split them")
         for word in words:
@@ -181,7 +181,7 @@ class ConlluSentence:
         for name, values in columns.items():
             if name not in COLUMNS[1:]:
                 raise ValueError(f"found column {name!r}, expected one of {', '.join(COLUMNS[1:])}")
-            self._check_count(name, len(values))
+            self._check_count(name, values)
             index = COLUMNS.index(name)
             for row, value in zip(rows, values, strict=True):
                 row[index] = _check_value(name, str(value))
@@ -198,7 +198,7 @@ class ConlluSentence:
         A blank value adds no attribute. Attributes in `drop` are removed.
         """
         for name, values in columns.items():
-            self._check_count(name, len(values))
+            self._check_count(name, values)
         attributes = {name: values for name, values in columns.items() if name not in COLUMNS}
         for name in attributes:
             if not name or {*name} & {*"=|"}:
@@ -239,11 +239,11 @@ class ConlluSentence:
         name = self.sent_id or f"number {self.number}"
         return ConlluError(message, path=self.path, line=self.line, sent_id=name)
 
-    def _check_count(self, name: str, count: int) -> None:
-        if count != len(self.word_rows):
+    def _check_count(self, name: str, values: Sequence[str | int]) -> None:
+        if isinstance(values, str) or len(values) != len(self.word_rows):
             raise ValueError(
-                f"sentence {self.identifier}: found {count} values for {name}, "
-                f"expected {len(self.word_rows)}, one per word"
+                f"sentence {self.identifier}: found {len(values)} values for {name}, "
+                f"expected {len(self.word_rows)}, one per word, in a list"
             )
 
 

@@ -137,9 +137,7 @@ def read_vectors(
             (`hf_xst.data.words.lookup_forms`).
 
     Raises:
-        VectorError: No rows, a row of the wrong width, or a value that is not a finite number; the message
-            gives file and line.
-        ValueError: A negative limit.
+        VectorError: See `VectorStream.blocks`.
     """
     stream = VectorStream(path, limit=limit, words=None if vocabulary is None else all_forms(vocabulary))
     blocks = list(stream.blocks())

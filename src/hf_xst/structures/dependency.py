@@ -238,16 +238,10 @@ def _at_arcs(x: Tensor, heads: Tensor) -> Tensor:
 
 
 def is_tree(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool) -> Tensor:
-    """Return which head vectors are trees over all words of their sentences.
+    """Return, bool (B,), which heads (B, N) form a tree over all words of their sentence.
 
-    Args:
-        heads: (B, N) head of each word, 0 the root; entries beyond a sentence's end do not matter.
-        lengths: (B,) words of each sentence.
-        single_root: whether exactly one word must be attached to the root.
-        projective: whether arcs must not cross.
-
-    Returns:
-        bool (B,).
+    Head 0 is the root; entries beyond a sentence's end do not matter. The other arguments are those of
+    `DependencyTreeCRF`.
     """
     words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     inside = words <= lengths.unsqueeze(1)
