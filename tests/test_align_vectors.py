@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_xst.data import ConlluSentence, WordTable, WordVectors, read_vectors, write_conllu
+from hf_xst.data import ConlluSentence, WordVectors, read_vectors, write_conllu
+from hf_xst.models.words import WordTable
 
 WIDTH, COUNT = 6, 400
 

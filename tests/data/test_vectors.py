@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.data import VectorError, WordTable, read_conllu, read_vectors
+from hf_xst.data import VectorError, read_conllu, read_vectors
 from hf_xst.data.vectors import VectorStream, example_file_name, space_of
-from hf_xst.data.words import FIRST_WORD
+from hf_xst.models.words import FIRST_WORD, WordTable
 
 SPACED = ["pera", "12\u00a0000", "\u00a0", "học sinh", "\u3000", "«\u202foui", "12 000", " ", ""]
 

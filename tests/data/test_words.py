@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xst.data import WordTable
-from hf_xst.data.words import FIRST_WORD, PADDING, UNKNOWN, lookup_forms
+from hf_xst.data.vectors import lookup_forms
+from hf_xst.models.words import FIRST_WORD, PADDING, UNKNOWN, WordTable
 
 
 def test_indices():

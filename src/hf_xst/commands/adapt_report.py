@@ -22,7 +22,6 @@ from hf_xst.commands.vote import combine
 from hf_xst.console import say
 from hf_xst.data import WordVectors, first_rows
 from hf_xst.data.sentence import BLANK
-from hf_xst.data.words import UNKNOWN
 from hf_xst.drawing import tree_text
 from hf_xst.drawing.text import isolated
 from hf_xst.files import write_text
@@ -33,7 +32,7 @@ from hf_xst.metrics.attachment import PUNCTUATION
 from hf_xst.models.columns import Row, StructureColumns
 from hf_xst.models.modeling import StructuredModel
 from hf_xst.models.running import predict_rows
-from hf_xst.models.words import VectorTable
+from hf_xst.models.words import UNKNOWN, VectorTable
 from hf_xst.sources.agreement import SELECTION_SENTENCES, measure_sources
 from hf_xst.sources.loading import SourceSettings, Task, load_sources, ready_model
 from hf_xst.sources.pool import SourcePool

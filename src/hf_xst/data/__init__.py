@@ -10,7 +10,6 @@ from hf_xst.data.sentence import ConlluError, ConlluSentence
 from hf_xst.data.text import TextError, iterate_unlabelled, read_unlabelled
 from hf_xst.data.treebanks import load_treebank, to_treebank_layout
 from hf_xst.data.vectors import VectorError, WordVectors, read_vectors
-from hf_xst.data.words import WordTable
 
 __all__ = [
     "DISTANT",
@@ -24,7 +23,6 @@ __all__ = [
     "GoldError",
     "TextError",
     "VectorError",
-    "WordTable",
     "WordVectors",
     "bio_alphabet",
     "dataset_to_sentences",

@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_xst.data.streams import InputError, decode_line, numbered_bytes
-from hf_xst.data.words import lookup_forms
 from hf_xst.files import sha256_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ _BLOCK_SIZE = 8192
 FASTTEXT = ("cc", "wiki")
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")
 _DECIMAL = re.compile(rb"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+][0-9]+")
+_DIGIT = re.compile(r"\d")
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1b]")
 _IGNORED = "\t\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0"  # by loadtxt, around numbers
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -134,7 +135,7 @@ def read_vectors(
         path: The file.
         limit: Maximum number of rows to read (such files start with the most frequent words).
         vocabulary: Keep only rows that the lookup of one of these words may return
-            (`hf_xst.data.words.lookup_forms`).
+            (see `lookup_forms`).
 
     Raises:
         VectorError: See `VectorStream.blocks`.
@@ -147,6 +148,21 @@ def read_vectors(
         name=space_of(path),
         sha256=sha256_of(path),
     )
+
+
+def lookup_forms(word: str) -> tuple[str, ...]:
+    """Return the forms to look up: exact, lower-cased, digits as 0, both; then all in NFC and NFD.
+
+    Lower-cased forms with Turkish letters, in which `I` is the capital of dotless `ı`, come last among the
+    lower-cased ones. Python lowers `İ` to two characters, an `i` and a dot, which vectors rarely have.
+    """
+    undotted = word.replace("İ", "i")
+    lowered = (word.lower(), undotted.lower(), undotted.replace("I", "ı").lower())
+    forms = (word, *lowered, *(_DIGIT.sub("0", form) for form in (word, *lowered)))
+    if word.isascii():
+        return tuple(dict.fromkeys(forms))
+    normalized = (unicodedata.normalize(way, form) for way in ("NFC", "NFD") for form in forms)
+    return tuple(dict.fromkeys((*forms, *normalized)))
 
 
 def all_forms(vocabulary: Iterable[str]) -> set[str]:

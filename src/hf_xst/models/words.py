@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,55 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hf_xst.data.vectors import WordVectors, example_file_name
-from hf_xst.data.words import FIRST_WORD, WordTable
+from hf_xst.data.vectors import WordVectors, example_file_name, lookup_forms
+from hf_xst.files import write_text
 from hf_xst.models.configuration import StructuredConfig
+from hf_xst.records import check_format, read_json
 
 WORDS_FILE = "words.json"
+PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
+_FORMAT_VERSION = 1
+
+
+class WordTable:
+    """Words in the order of their vectors, with indices from `FIRST_WORD`; 0 is padding, 1 the unknown word.
+
+    Raises:
+        ValueError: A duplicate word.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+        self._index = {word: number for number, word in enumerate(self.words, start=FIRST_WORD)}
+        if len(self._index) < len(self.words):
+            numbered = enumerate(self.words, start=FIRST_WORD)
+            duplicate = next(word for number, word in numbered if self._index[word] != number)
+            raise ValueError(f"duplicate word {duplicate!r}")
+
+    def lookup(self, word: str) -> int:
+        """Return the index of the first known form of a word (`lookup_forms`), or `UNKNOWN`."""
+        index = self._index.get(word)
+        if index is not None:
+            return index
+        for form in lookup_forms(word):
+            if form in self._index:
+                return self._index[form]
+        return UNKNOWN
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as JSON, atomically."""
+        content = {"format_version": _FORMAT_VERSION, "specials": [], "words": self.words}
+        write_text(path, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> WordTable:
+        """Read a table; raise ValueError if the file is not a table of this format version."""
+        content = read_json(Path(path))
+        check_format(content, _FORMAT_VERSION, str(path))
+        words = content.get("words")
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{path}: words is not a list of strings")
+        return cls(words)
 
 
 class VectorTable(nn.Module):

@@ -11,9 +11,8 @@ from hf_xst.charts.dataset import ChartInfo
 from hf_xst.console import say
 from hf_xst.data import UPOS_TAGS, WordVectors
 from hf_xst.data.sentence import BLANK
-from hf_xst.data.words import UNKNOWN
 from hf_xst.models.modeling import StructuredModel
-from hf_xst.models.words import VectorTable
+from hf_xst.models.words import UNKNOWN, VectorTable
 
 SAMPLED_SENTENCES = 500
 LEAST_KNOWN = 0.5
