@@ -130,13 +130,7 @@ class Annotator:
         """Annotate rows; call `advance` with the number of sentences done."""
         reasons = [self._reason_to_skip(row) for row in rows]
         short = [row for row, reason in zip(rows, reasons, strict=True) if reason is None]
-
-        def run(batch: list[Row]) -> list[Annotation]:
-            annotations = self._annotate_batch(batch)
-            advance(len(batch))
-            return annotations
-
-        results = in_batches(short, run, self.batch_words, window=max(1, len(short)))
+        results = in_batches(short, self._annotate_batch, self.batch_words, max(1, len(short)), advance)
         done = [next(results) if reason is None else Annotation(skipped=reason) for reason in reasons]
         advance(len(rows) - len(short))
         return done

@@ -84,16 +84,23 @@ def run_batches(
     run: Callable[[list[Row]], Result],
     batch_words: int = BATCH_WORDS,
     window: int = WINDOW,
+    advance: Callable[[int], None] = lambda sentences: None,
 ) -> Iterator[list[tuple[list[int], Result]]]:
     """Apply `run` to batches of similar length (`length_batches`); several processes share the batches.
 
     For each `window` of rows, which are read lazily, the batches (indices in the window) are yielded with
-    their results.
+    their results. `advance` is called with the number of sentences of each batch.
     """
+
+    def run_and_count(batch: list[Row]) -> Result:
+        result = run(batch)
+        advance(len(batch))
+        return result
+
     stream = iter(rows)
     while block := list(islice(stream, window)):
         batches = list(length_batches([len(row["words"]) for row in block], batch_words))
-        results = share([[block[index] for index in batch] for batch in batches], run)
+        results = share([[block[index] for index in batch] for batch in batches], run_and_count)
         yield list(zip(batches, results, strict=True))
 
 
@@ -102,12 +109,13 @@ def in_batches(
     run: Callable[[list[Row]], Sequence[Result]],
     batch_words: int = BATCH_WORDS,
     window: int = WINDOW,
+    advance: Callable[[int], None] = lambda sentences: None,
 ) -> Iterator[Result]:
     """Apply `run`, which returns one result per row, to batches; yield the results in the order of the rows.
 
     See `run_batches` for the arguments.
     """
-    for batches in run_batches(rows, run, batch_words, window):
+    for batches in run_batches(rows, run, batch_words, window, advance):
         results: dict[int, Result] = {}
         for batch, found in batches:
             results.update(zip(batch, found, strict=True))

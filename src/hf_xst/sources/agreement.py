@@ -128,13 +128,7 @@ def sum_over_batches(
         raise ValueError(f"{task} requires sentences; the input is empty")
     totals: dict[str, Any] = {}
     with progress(task, len(rows)) as advance:
-
-        def run(batch: list[Row]) -> Mapping[str, Any]:
-            measured = measure(batch)
-            advance(len(batch))
-            return measured
-
-        for batches in run_batches(rows, run, batch_words):
+        for batches in run_batches(rows, measure, batch_words, advance=advance):
             for _, measured in batches:
                 add_totals(totals, measured)
     return totals

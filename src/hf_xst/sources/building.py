@@ -91,16 +91,11 @@ def build_shards(
     with progress("making charts", len(rows)) as advance:
         advance((shards - len(missing)) * shard_size // process_count())
 
-        def run(batch: list[Row]) -> tuple[list[dict[str, Any]], ChartCounts]:
-            made = make(batch)
-            advance(len(batch))
-            return made
-
         def make_shard(shard: int) -> None:
             begin, end = shard * shard_size, min((shard + 1) * shard_size, len(rows))
             charts: dict[int, dict[str, Any]] = {}
             counts = ChartCounts()
-            windows = run_batches(rows.select(range(begin, end)), run, batch_words, window=shard_size)
+            windows = run_batches(rows.select(range(begin, end)), make, batch_words, shard_size, advance)
             for batch, (made, counted) in chain.from_iterable(windows):
                 charts.update(zip(batch, made, strict=True))
                 counts += counted
