@@ -11,8 +11,7 @@ from typing import Any
 
 from hf_xst.metrics.attachment import attachment_scores
 from hf_xst.metrics.rows import Row
-from hf_xst.metrics.spans import as_bio, span_scores
-from hf_xst.metrics.tagging import tag_scores
+from hf_xst.metrics.tagging import as_bio, span_scores, tag_scores
 
 __all__ = ["MAIN_SCORES", "Row", "attachment_scores", "main_score", "score", "span_scores", "tag_scores"]
 
