@@ -61,6 +61,7 @@ def test_heads_may_be_text():
 def test_missing_predicted_relation_is_wrong():
     guess = changed(deprel=["det", None, "dep", "root", "obj", "punct"])
     assert attachment_scores([guess], [GOLD])["las"] == 75.0
+    assert attachment_scores([changed(deprel=[None] * 6)], [changed(deprel=[""] * 6)])["las"] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hf_xst.data.sentence import BLANK
 from hf_xst.metrics.rows import MISSING, Row, paired_rows
 
 PUNCTUATION = frozenset({"PUNCT", "SYM"})
@@ -67,7 +68,7 @@ def _arcs(label: str, side: str, row: Row, strip_subtypes: bool) -> list[tuple[i
     for position, (head, relation) in enumerate(zip(row["head"], row["deprel"], strict=True), start=1):
         if side == "gold" and relation in MISSING:
             raise ValueError(f"{label}: word {position} has no gold relation (found {relation!r}).")
-        name = relation if relation is not None else ""
+        name = relation if relation is not None else BLANK
         try:
             if int(head) != float(head):
                 raise ValueError
