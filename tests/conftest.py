@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("brief", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=200, deadline=None)  # pytest --hypothesis-profile thorough
+settings.load_profile("brief")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -12,7 +12,7 @@ from typing import Any
 import align_vectors as script
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.data import ConlluSentence, WordVectors, read_vectors, write_conllu
@@ -217,7 +217,6 @@ def test_the_script_reports_errors_in_one_line():
     )
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.floats(0, 0.99))
 def test_pairs_of_a_word_are_never_on_both_sides(seed, share):
     draw = np.random.default_rng(seed)
@@ -254,7 +253,6 @@ def precision_by_definition(
     return hits / len(right)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32 - 1))
 def test_precision_at_one_follows_its_definition(seed):
     draw = np.random.default_rng(seed)

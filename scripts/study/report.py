@@ -92,7 +92,7 @@ def grid(
 ) -> pd.DataFrame:
     """Return a metric by target (rows) and method (columns): the mean, or another statistic, over seeds."""
     rows = scores[(scores["metric"] == metric) & (scores["split"].eq(split) if split else True)]
-    table = rows.pivot_table(index="target", columns="method", values="value", aggfunc=statistic)
+    table = rows.groupby(["target", "method"])["value"].agg(statistic).unstack().dropna(axis=1, how="all")
     return table.loc[in_order(table.index, LANGUAGES)]
 
 
@@ -218,8 +218,9 @@ def difference_table(scores: pd.DataFrame, task: str) -> str:
     table = table.loc[published_targets(scores, table.index)]
     rows: dict[str, list[object]] = {}
     for method, base in PAIRS:
-        low, high = (grid(scores, f"over:{base}:{end}").reindex(table.index) for end in ("low", "high"))
-        if method in low:
+        ends = scores[scores["method"].eq(method) & scores["metric"].str.startswith(f"over:{base}:")]
+        if len(ends):
+            low, high = (grid(ends, f"over:{base}:{end}").reindex(table.index) for end in ("low", "high"))
             points = (table[method] - table[base]).where(low[method].notna()).dropna()
             above = f"{(points > 0).sum()} of {len(points)}"
             counts = [above, str((low[method] > 0).sum()), str((high[method] < 0).sum())]
@@ -301,6 +302,8 @@ def chart_table(scores: pd.DataFrame, task: str) -> str:
         "development files (test files where there are none). The paper's recall counts candidates that hold "
         "only the 1e-8 that its code adds, so it cannot be compared."
     )
+    if "pool-learned" in kinds:
+        note += " The labelled sentences that weights were learned from are among the development sentences."
     return render("Charts", note, table, {name: "short" for name in table if "%" in name})
 
 

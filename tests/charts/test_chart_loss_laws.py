@@ -13,8 +13,6 @@ from helpers.categorical import IndependentGroups
 from hf_xst.charts import best_mask, chart_loss
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF, Structure
 
-law = settings(deadline=None, max_examples=15)
-
 LENGTHS = torch.tensor([1, 3, 2])
 
 
@@ -33,7 +31,7 @@ def structures(seed: int = 0, scale: float = 1.0) -> list[Structure]:
     ]
 
 
-@law
+@settings(max_examples=15)
 @given(st.integers(0, 50), st.sampled_from([0.1, 1.0, 30.0, 1000.0]))
 def test_never_negative_and_nothing_for_the_whole_space(seed, scale):
     for structure in structures(seed, scale):

@@ -7,19 +7,16 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
 from hf_xst.charts import chart_quality, combine_quality
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
 
-law = settings(deadline=None, max_examples=40)
-
 masks = st.lists(st.booleans(), min_size=6, max_size=6)
 
 
-@law
 @given(masks, st.lists(st.integers(-1, 2), min_size=2, max_size=2))
 def test_listing_every_structure_of_two_groups(mask, gold):
     chart = torch.tensor(mask).view(1, 2, 3)

@@ -6,7 +6,7 @@ import hashlib
 
 import torch
 from datasets import Dataset
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
@@ -29,10 +29,7 @@ charts = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
     )
 )
 
-law = settings(deadline=None, max_examples=40)
 
-
-@law
 @given(st.lists(charts, min_size=1, max_size=4), st.integers(0, 2))
 def test_there_and_back_in_one_batch(batch, padding):
     masks = [torch.tensor(rows) for rows in batch]
@@ -46,7 +43,6 @@ def test_there_and_back_in_one_batch(batch, padding):
         assert int(found[place].sum()) == int(mask.sum())
 
 
-@law
 @given(charts)
 def test_log_probabilities_are_aligned(rows):
     mask = torch.tensor(rows)
@@ -100,7 +96,6 @@ def test_a_hash_is_of_the_words_and_their_borders():
 ALPHABETS = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5, unique=True)
 
 
-@law
 @given(
     ALPHABETS, ALPHABETS, st.sampled_from([IndependentGroups, DependencyTreeCRF, LinearChainCRF]), st.data()
 )
@@ -126,7 +121,6 @@ def test_candidates_move_by_name(old, new, structure, data):
     assert there.is_identity == (old == new)
 
 
-@law
 @given(ALPHABETS, ALPHABETS)
 def test_scores_move_with_their_candidates(old, new):
     for structure, shape in ((DependencyTreeCRF, (1, 3, 3)), (LinearChainCRF, (1, 2))):

@@ -8,15 +8,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
 from helpers.random_pools import losses, problem
 from hf_xst.charts import GoldGroups, learn_weights, log_opinion_pool
 from hf_xst.charts.weights import PoolProblem, best_weights
-
-law = settings(deadline=None, max_examples=20)
 
 
 def with_zeros(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,7 +27,6 @@ def with_zeros(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return marginals, gold
 
 
-@law
 @given(st.integers(0, 1000), st.sampled_from([0.0, 1e-9, 1e-2]), st.booleans())
 def test_losses_are_those_of_the_pool(seed, floor, all_valid):
     marginals, gold = with_zeros(seed)
@@ -45,7 +42,6 @@ def test_losses_are_those_of_the_pool(seed, floor, all_valid):
         np.testing.assert_allclose(groups.losses(own), expected.numpy(), rtol=1e-9, atol=1e-12)
 
 
-@law
 @given(st.integers(0, 1000), st.sampled_from([0.0, 1e-9]))
 def test_batches_joined_are_one_batch(seed, floor):
     marginals, gold = with_zeros(seed)
@@ -80,7 +76,6 @@ def test_gold_without_any_support_has_the_floors_probability():
         GoldGroups.of(marginals, torch.tensor([[2]])).check(lambda number: ["the first"][number])
 
 
-@law
 @given(st.integers(0, 1000), st.sampled_from([0.0, 1e-3]))
 def test_derivatives_are_those_of_finite_differences(seed, floor):
     pool = PoolProblem(GoldGroups.of(*problem(seed), floor))
@@ -93,7 +88,6 @@ def test_derivatives_are_those_of_finite_differences(seed, floor):
         np.testing.assert_allclose(pool.hessian(weights)[place], bend, atol=1e-6)
 
 
-@law
 @given(st.integers(0, 1000), st.integers(2, 5))
 def test_the_optimum_meets_its_conditions(seed, sources):
     marginals, gold = problem(seed, sources, sentences=3)

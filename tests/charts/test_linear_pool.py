@@ -6,12 +6,11 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.charts import linear_opinion_pool, log_opinion_pool
 
-law = settings(deadline=None, max_examples=40)
 WEIGHTS = st.lists(st.floats(0.05, 1.0), min_size=3, max_size=3)
 
 
@@ -32,7 +31,6 @@ def pooled(sources: torch.Tensor, weights: list[float] | None = None) -> list[fl
     return linear_opinion_pool(sources, weights).exp().flatten().tolist()
 
 
-@law
 @given(distributions(3, 4), WEIGHTS)
 def test_it_is_the_weighted_mean(sources, weights):
     shares = torch.tensor(weights, dtype=torch.float64) / sum(weights)
@@ -41,14 +39,12 @@ def test_it_is_the_weighted_mean(sources, weights):
     assert sum(pooled(sources, weights)) == pytest.approx(1)
 
 
-@law
 @given(distributions(3, 4), WEIGHTS, st.permutations([0, 1, 2]))
 def test_the_order_of_sources_does_not_matter(sources, weights, order):
     turned = pooled(sources[order], [weights[index] for index in order])
     assert turned == pytest.approx(pooled(sources, weights), abs=1e-12)
 
 
-@law
 @given(distributions(3, 4), st.integers(0, 2))
 def test_all_weight_on_one_source_gives_that_source(sources, chosen):
     weights = [0.0, 0.0, 0.0]
@@ -56,14 +52,12 @@ def test_all_weight_on_one_source_gives_that_source(sources, chosen):
     assert pooled(sources, weights) == pytest.approx(sources[chosen].exp().flatten().tolist(), abs=1e-12)
 
 
-@law
 @given(distributions(1, 5), WEIGHTS)
 def test_equal_sources_are_a_fixed_point(source, weights):
     same = source.expand(3, -1, -1, -1)
     assert pooled(same, weights) == pytest.approx(source.exp().flatten().tolist(), abs=1e-12)
 
 
-@law
 @given(distributions(3, 4), WEIGHTS)
 def test_parts_of_a_group_may_be_pooled_before_or_after_they_are_merged(sources, weights):
     """What marks linear pools out (McConway 1981): a logarithmic pool does not do it."""

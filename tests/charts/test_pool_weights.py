@@ -27,7 +27,6 @@ def problem(seed: int, sources: int, sharpness: float = 1.5) -> tuple[torch.Tens
     return marginals, gold
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.sampled_from([0.0, 1e-9, 1e-2]))
 def test_no_point_of_a_grid_is_better_for_two_sources(seed, floor):
     marginals, gold = problem(seed, 2)
@@ -39,7 +38,7 @@ def test_no_point_of_a_grid_is_better_for_two_sources(seed, floor):
         assert best <= mean_loss(marginals, gold, torch.stack([share, 1 - share]), floor) + 1e-9
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.integers(0, 1000))
 def test_no_point_of_a_grid_is_better_for_three_sources(seed):
     marginals, gold = problem(seed, 3)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
@@ -14,8 +14,6 @@ from hf_xst.charts import learn_weights, log_opinion_pool, pool, pooled_chart, s
 from hf_xst.charts.chart import SourceDistributions
 from hf_xst.charts.pooling import normalised_weights, unsupported_groups
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-
-law = settings(deadline=None, max_examples=40)
 
 
 def logs(*sources: list[float]) -> torch.Tensor:
@@ -93,7 +91,6 @@ WEIGHTS = st.lists(st.floats(0.05, 1.0), min_size=3, max_size=3)
 FLOORS = st.sampled_from([0.0, 1e-9, 1e-3])
 
 
-@law
 @given(distributions(3, 4), WEIGHTS, FLOORS)
 def test_a_pool_is_a_distribution(sources, weights, floor):
     found = pooled(sources, weights, floor)
@@ -103,7 +100,6 @@ def test_a_pool_is_a_distribution(sources, weights, floor):
     assert all(value == 0 for value, any_source in zip(found, supported, strict=True) if not any_source)
 
 
-@law
 @given(distributions(3, 4), st.integers(0, 2))
 def test_all_weight_on_one_source_gives_that_source(sources, chosen):
     weights = [0.0, 0.0, 0.0]
@@ -111,14 +107,12 @@ def test_all_weight_on_one_source_gives_that_source(sources, chosen):
     assert pooled(sources, weights) == pytest.approx(sources[chosen].exp().flatten().tolist(), abs=1e-12)
 
 
-@law
 @given(distributions(3, 4), WEIGHTS, FLOORS, st.permutations([0, 1, 2]))
 def test_the_order_of_sources_does_not_matter(sources, weights, floor, order):
     turned = pooled(sources[order], [weights[index] for index in order], floor)
     assert turned == pytest.approx(pooled(sources, weights, floor), abs=1e-12)
 
 
-@law
 @given(distributions(1, 5), WEIGHTS)
 def test_equal_sources_are_a_fixed_point(source, weights):
     assert pooled(source.expand(3, -1, -1, -1), weights) == pytest.approx(
@@ -126,7 +120,6 @@ def test_equal_sources_are_a_fixed_point(source, weights):
     )
 
 
-@law
 @given(distributions(3, 4), WEIGHTS, st.floats(0.1, 10))
 def test_weights_are_normalised(sources, weights, factor):
     scaled = [weight * factor for weight in weights]
@@ -134,7 +127,6 @@ def test_weights_are_normalised(sources, weights, factor):
     assert pooled(sources) == pytest.approx(pooled(sources, [1.0, 1.0, 1.0]), abs=1e-12)
 
 
-@law
 @given(distributions(2, 3), st.sampled_from([1e-9, 1e-2]))
 def test_the_floor_is_added_before_the_logarithm(sources, floor):
     first, second = sources.exp().flatten(1).tolist()

@@ -6,14 +6,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
 from hf_xst.charts import best_mask, log_opinion_pool, pooled_chart, threshold, union_chart
 from hf_xst.charts.chart import candidates_mask
-
-law = settings(deadline=None, max_examples=40)
 
 ALL = torch.ones(1, 1, 4, dtype=torch.bool)
 
@@ -31,7 +29,6 @@ def whole_numbers(size: int) -> st.SearchStrategy[list[int]]:
     )
 
 
-@law
 @given(st.integers(1, 6).flatmap(whole_numbers), st.integers(1, 64))
 def test_the_fewest_candidates_that_reach_sigma(parts, sigma):
     found = kept([part / 64 for part in parts], (sigma - 0.5) / 64)
@@ -42,7 +39,6 @@ def test_the_fewest_candidates_that_reach_sigma(parts, sigma):
     assert all(parts[index] > 0 for index in found)
 
 
-@law
 @given(whole_numbers(5), st.lists(st.booleans(), min_size=5, max_size=5), st.integers(1, 64))
 def test_only_valid_candidates_and_at_least_one_of_them(parts, valid, sigma):
     found = kept([part / 64 for part in parts], (sigma - 0.5) / 64, valid)
@@ -105,7 +101,6 @@ def test_charts_hold_every_sources_best_structure():
     assert union_chart(sources, 1.0).equal(sources[0].valid)
 
 
-@law
 @given(st.sampled_from([0.1, 0.5, 0.9, 0.99]), st.sampled_from([0.2, 0.6, 1.0]))
 def test_charts_grow_with_sigma(low, high):
     torch.manual_seed(2)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hf_xst
@@ -297,7 +297,6 @@ def test_vector_noise_moves_translations_apart():
     assert gap(vector_noise=0.5, language_noise=0.0) == pytest.approx(0.5 * math.sqrt(2), rel=0.1)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_all_combinations_of_settings_give_trees(data):
     switches = [name for name, value in asdict(PLAIN).items() if isinstance(value, bool)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from datasets import Dataset
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -191,7 +191,6 @@ def test_strings_in_parquet(tmp_path: Path) -> None:
     assert leaks(path) == ["the user name anna"]
 
 
-@settings(max_examples=30)
 @given(st.lists(st.text("abcdefg", min_size=1, max_size=9), min_size=7, max_size=12), st.data())
 def test_sentences_are_found_regardless_of_spacing(words: list[str], data: st.DataObject) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".md", encoding="utf-8") as file:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xst.inference.resuming import ResumableFile, partial_path, state_path
@@ -66,7 +66,6 @@ def test_file_without_blocks_is_empty_and_valid(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=20)
 @given(
     blocks=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1),
     data=st.data(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -86,7 +86,6 @@ def test_illegal_pairs_have_probability_zero() -> None:
 
 
 @given(st.integers(0, 10**6), st.floats(0.1, 1e4))
-@settings(max_examples=25, deadline=None)
 def test_best_sequences_are_legal_at_every_scale(seed: int, scale: float) -> None:
     model = entities(seed)
     with torch.no_grad():

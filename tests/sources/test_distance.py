@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
@@ -15,8 +15,6 @@ from hf_xst.charts import log_opinion_pool, stacked_log_marginals
 from hf_xst.charts.pooling import floored
 from hf_xst.sources.agreement import add_totals
 from hf_xst.sources.analysis import TERMS, distance_terms, mean_distances, split_distance
-
-law = settings(deadline=None, max_examples=60)
 
 
 def gold_of(case, space, structure):
@@ -50,7 +48,6 @@ def test_values_found_by_enumeration(shared, space, floor):
             assert result["kl"] == pytest.approx(a_token, abs=1e-9)
 
 
-@law
 @given(
     st.integers(1, 4),
     st.integers(1, 5),
@@ -128,7 +125,6 @@ def test_scopes_and_unknown_gold():
     assert found["without_boundaries"] == found["with_boundaries"]
 
 
-@law
 @given(st.integers(0, 10**6), st.sampled_from([1e-9, 1e-3]))
 def test_a_floor_may_be_added_before_pooling(seed, floor):
     draw = torch.Generator().manual_seed(seed)

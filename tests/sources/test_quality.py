@@ -7,15 +7,13 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.categorical import IndependentGroups
 from helpers.chart_oracle import SPACES, entries, mask_of
 from hf_xst.sources.analysis import QualityTotals, compare, median_log, size_text
 from hf_xst.structures import DependencyTreeCRF, LinearChainCRF
-
-law = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -67,7 +65,6 @@ def by_listing(data, added):
     return right, everything, found, wanted
 
 
-@law
 @given(sentences)
 def test_listing_every_structure_with_and_without_boundaries(data):
     totals = QualityTotals((1, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.small_models import KINDS, UPOS, WORDS, model_of
@@ -32,7 +32,6 @@ def read(models, length):
     sigma=st.floats(0.05, 1.0),
     weights=st.lists(st.floats(0, 1), min_size=3, max_size=3).filter(lambda result: sum(result) > 0.1),
 )
-@settings(max_examples=20, deadline=None)
 def test_charts_and_best_structures_match_the_library(models, length, sigma, weights):
     sentence, distributions = read(models, length)
     result = run_steps(sentence, dict(zip(SOURCES, weights, strict=True)), sigma)

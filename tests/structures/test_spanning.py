@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -73,7 +73,6 @@ def test_huge_scores_are_compared_exactly(single_root: bool) -> None:
 complete = st.lists(st.integers(-2, 2), min_size=16, max_size=16)
 
 
-@settings(deadline=None)  # the first example may wait for the compiler
 @given(complete, st.booleans(), st.sets(st.integers(0, 15)))
 def test_ties_and_gaps(scores: list[int], single_root: bool, absent: set[int]) -> None:
     arcs = np.array([ABSENT if i in absent else score for i, score in enumerate(scores)], dtype=float)

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
@@ -18,10 +18,8 @@ names = st.sampled_from(sorted(SPACES))
 seeds = st.integers(0, 10_000)
 scales = st.sampled_from([0.1, 1.0, 10.0, 300.0])
 shares = st.sampled_from([0.0, 0.2, 0.5])
-few = settings(max_examples=40, deadline=None)
 
 
-@few
 @given(names, seeds, scales, shares)
 def test_marginals_of_a_group_sum_to_one(name: str, seed: int, scale: float, absent: float) -> None:
     structure = SPACES[name].random([9, 6, 1], 3, scale=scale, seed=seed, absent=absent)
@@ -32,7 +30,6 @@ def test_marginals_of_a_group_sum_to_one(name: str, seed: int, scale: float, abs
     assert_close(view.sum(2), (inside & possible.unsqueeze(1)).double(), rtol=0, atol=1e-11)
 
 
-@few
 @given(names, seeds, scales, shares)
 def test_entropy_lies_between_zero_and_the_log_count(
     name: str, seed: int, scale: float, absent: float
@@ -45,7 +42,6 @@ def test_entropy_lies_between_zero_and_the_log_count(
     assert torch.equal(possible, structure.contains(structure.best()))
 
 
-@few
 @given(names, seeds, st.floats(-1e5, 1e5))
 def test_a_constant_on_one_group_shifts_the_log_partition(name: str, seed: int, constant: float) -> None:
     plain = SPACES[name].random([7, 7], 2, seed=seed)
@@ -57,7 +53,6 @@ def test_a_constant_on_one_group_shifts_the_log_partition(name: str, seed: int, 
     assert torch.equal(moved.best_candidates(), plain.best_candidates())
 
 
-@few
 @given(names, seeds, shares)
 def test_topk_descends_from_the_best_without_duplicates(name: str, seed: int, absent: float) -> None:
     structure = SPACES[name].random([6, 5], 3, seed=seed, absent=absent)
@@ -78,7 +73,6 @@ def test_topk_descends_from_the_best_without_duplicates(name: str, seed: int, ab
         assert bool(present) == possible
 
 
-@few
 @given(names, seeds, shares)
 def test_samples_are_structures_of_the_space(name: str, seed: int, absent: float) -> None:
     structure = SPACES[name].random([7, 4], 3, seed=seed, absent=absent)
@@ -90,7 +84,6 @@ def test_samples_are_structures_of_the_space(name: str, seed: int, absent: float
         assert torch.equal(structure.log_prob(one) > -math.inf, possible)
 
 
-@few
 @given(seeds, scales)
 def test_larger_spaces_have_larger_partition_functions(seed: int, scale: float) -> None:
     weights = {

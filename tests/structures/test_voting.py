@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -24,7 +24,6 @@ def space(request: pytest.FixtureRequest) -> Space:
     return TREE_SPACES[request.param]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(sorted(TREE_SPACES)), st.integers(1, 5))
 def test_no_tree_of_the_space_gets_more_votes(seed: int, name: str, sources: int) -> None:
     generator = torch.Generator().manual_seed(seed)

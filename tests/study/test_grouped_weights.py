@@ -8,7 +8,7 @@ import math
 import numpy as np
 import torch
 from grouped_weights import GroupedWeights, certainty, certainty_of_groups, learn_grouped_weights
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.random_pools import losses, problem
@@ -45,7 +45,6 @@ def test_sources_get_their_weight_where_they_are_sure():
     assert (found.weights(marginals).argmax(0) == surer).double().mean() > 0.9
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000))
 def test_dense_and_ragged_weights_agree_and_sum_to_one(seed):
     marginals, gold = problem(seed)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,11 @@ def jobs_of(path: Path) -> Jobs:
     return Jobs(read_study(path, "data"))
 
 
+@cache
+def jobs_of_study(path: Path) -> list[Job]:
+    return list(all_jobs(jobs_of(path)))
+
+
 def all_jobs(jobs: Jobs) -> Iterator[Job]:
     for encoder in jobs.study.encoders:
         for task in jobs.study.tasks:
@@ -58,7 +65,13 @@ def all_jobs(jobs: Jobs) -> Iterator[Job]:
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_the_commands_accept_every_command_line(path, monkeypatch):
-    for job in all_jobs(jobs_of(path)):
+    seen = set()
+    for job in jobs_of_study(path):
+        assert not set(job.files) & set(job.needs)
+        options = re.sub(r"[^\s=]*/\S*", "/", job.command)  # without paths, which no command parses
+        if (form := (job.command.split()[1], options)) in seen:
+            continue
+        seen.add(form)
         words = shlex.split(job.command.partition(" && ")[0])
         if words[0] == "hf-xst":
             assert words[1] in hf_xst_cli.COMMANDS
@@ -69,7 +82,6 @@ def test_the_commands_accept_every_command_line(path, monkeypatch):
             script = {"ensembles.py": ensembles, "token_classifier.py": token_classifier}[Path(words[1]).name]
             monkeypatch.setattr(sys, "argv", words[1:])
             script.parse_arguments()
-        assert not set(job.files) & set(job.needs)
         values = options_of(job)
         if "--sources" in values:
             SourceSpec.parse_all([*values["--sources"], *values.get("--beside", [])])
@@ -91,8 +103,8 @@ def options_of(job: Job) -> dict[str, list[str]]:
 def test_studies_that_share_folders_agree_in_their_jobs():
     commands: dict[tuple[str, str], str] = {}
     for path in STUDIES:
-        for job in all_jobs(jobs_of(path)):
-            key = (shlex.split(job.command)[1], options_of(job)["--output"][0])
+        for job in jobs_of_study(path):
+            key = (job.command.split()[1], job.command.split(" --output=")[1].split()[0])
             assert commands.setdefault(key, job.command) == job.command, path.stem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma, softmax
 from truth import PRIOR, TRUST, infer_truth
@@ -48,7 +48,6 @@ def test_the_posterior_is_the_fixed_point_of_the_equations(case):
     np.testing.assert_allclose(softmax(joint, axis=1), q, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1000), st.integers(2, 4), st.integers(1, 4))
 def test_neither_the_order_of_sources_nor_of_items_matters(seed, classes, sources):
     draw = np.random.default_rng(seed)
