@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import asdict, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def all_languages():
     return [generate_language(language, sentences=300, seed=3) for language in ALL]
 
 
+@cache
 def generate(seed=0, sentences=600, **changes):
     """Return sentences of the plain language with changed settings."""
     return generate_language(replace(PLAIN, **changes), sentences=sentences, seed=seed).sentences

@@ -1,7 +1,11 @@
-"""Run every command that several processes share; `torchrun` starts this file, tests call `run_all`."""
+"""Run every command that several processes share.
+
+Tests call `run_all`, `torchrun` starts this file; started with a port, it divides itself into two processes.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -56,5 +60,20 @@ def _run(*words: str) -> None:
         raise RuntimeError(f"failed: {' '.join(words)}")
 
 
+def main(world: str, output: str, port: str = "") -> int:
+    """Run all commands, in two processes if a port for them is given, and return an exit status."""
+    other = os.fork() if port else 0  # all is imported once
+    if port:
+        os.environ |= {
+            "WORLD_SIZE": "2",
+            "LOCAL_WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), "0" if other else "1")
+    run_all(Path(world), Path(output))
+    return os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) if other else 0
+
+
 if __name__ == "__main__":
-    run_all(Path(sys.argv[1]), Path(sys.argv[2]))
+    sys.exit(main(*sys.argv[1:]))

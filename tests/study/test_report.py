@@ -255,9 +255,12 @@ def test_all_plots_are_drawn_where_there_are_data(tmp_path):
 
 
 def test_gaps_leave_the_other_tables(scores):
-    for metric in scores["metric"].unique():
+    left_out = (
+        "stand_in las agreement entropy kl median_log_size recall weight:en nll train_sentences seconds"
+    )
+    for metric in left_out.split():
         assert report.tables(scores[scores["metric"] != metric]).count("\n### ") >= 4
-    for method in scores["method"].unique():
+    for method in "data source vote pool recommended direct:en union pool-learned".split():
         assert "## Parsing" in report.tables(scores[scores["method"] == method])
 
 
