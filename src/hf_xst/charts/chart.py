@@ -106,11 +106,7 @@ class SourceDistributions:
         return torch.stack([source.possible for source in self.sources]).any(0)
 
     def softened(self, temperature: float) -> SourceDistributions:
-        """Divide all scores by a temperature.
-
-        Raises:
-            ValueError: the distributions were stored.
-        """
+        """Divide all scores by a temperature; ValueError if the distributions were stored."""
         if temperature == 1:
             return self
         if self._space is not None:

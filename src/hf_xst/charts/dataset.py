@@ -87,11 +87,7 @@ def structure_triples(candidates: Sequence[Sequence[int]]) -> Tensor:
 
 
 def to_mask(triples: Tensor, valid: Tensor) -> Tensor:
-    """Turn triples (K, 3) into a chart, bool (B, G, C), of `valid` candidates of each sentence's structures.
-
-    Raises:
-        ValueError: a triple is not valid; see `require` for a GPU.
-    """
+    """Turn triples (K, 3) into a chart, bool (B, G, C); raise ValueError if one is not in `valid`."""
     columns = triples.unbind(1)
     inside = (triples >= 0).all(1)
     for column, size in zip(columns, valid.shape, strict=True):
@@ -122,11 +118,7 @@ def to_log_probs(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
 
 
 def stored_log_probs(rows: Sequence[Mapping[str, Any]]) -> Tensor:
-    """Return the pooled log-probabilities of a batch, in the order of `from_ragged`: (K,) in float32.
-
-    Raises:
-        ValueError: a row has no log-probabilities.
-    """
+    """Return a batch's pooled log-probabilities, (K,) as in `from_ragged`; ValueError if not stored."""
     for row in rows:
         if len(row["log_probs"]) != len(row["candidates"]):
             raise ValueError(
@@ -264,11 +256,7 @@ class ChartInfo:
 
     @classmethod
     def load(cls, folder: Path) -> ChartInfo:
-        """Read the record of a folder of charts.
-
-        Raises:
-            ValueError: the record is broken, or has another format than this package.
-        """
+        """Read the record of a folder of charts; raise ValueError if it is broken or has another format."""
         return read_record(cls, folder / CHARTS, FORMAT_VERSION)
 
 
@@ -308,11 +296,7 @@ def load_charts(path: str, revision: str | None = None) -> tuple[Dataset, ChartI
 
 
 def check_rows(rows: Dataset, sources: int, where: str) -> None:
-    """Check charts of a number of sources, read from `where`.
-
-    Raises:
-        ValueError: a column has another type, or a row is inconsistent.
-    """
+    """Raise ValueError if charts of a number of sources, read from `where`, are damaged."""
     features = rows.features  # a deep copy
     for name, feature in chart_features({"words": List(Value("string"))}).items():
         if features.get(name) != feature:

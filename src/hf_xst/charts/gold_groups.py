@@ -124,13 +124,9 @@ class GoldGroups:
         )
 
     def check(self, named: Callable[[int], str] = "sentence {}".format) -> None:
-        """Check that there is gold, and that every source gives it some probability.
+        """Raise ValueError unless a group has gold and every source gives all gold some probability.
 
-        Args:
-            named: returns the name of a sentence from its number.
-
-        Raises:
-            ValueError: no group has gold, or a source excludes it; the message names sentences and groups.
+        `named` returns the name of a sentence from its number.
         """
         if not len(self):
             raise ValueError("gold holds no candidate (all are -1); weights need labelled examples")

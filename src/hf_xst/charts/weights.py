@@ -103,11 +103,7 @@ def _search(problem: PoolProblem) -> Array:
 
 
 def _polish(problem: PoolProblem, weights: Array) -> Array:
-    """Newton's method within a face of the simplex; the face grows while a weight at zero would help.
-
-    Raises:
-        RuntimeError: the face changes without end.
-    """
+    """Newton's method within a face of the simplex, which grows while a weight at zero would help."""
     free = weights > ZERO
     for _ in range(_MOST_FACES * len(weights)):
         weights = _newton(problem, np.where(free, weights, 0.0), free)

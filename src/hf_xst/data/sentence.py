@@ -172,11 +172,7 @@ class ConlluSentence:
         return f"{self.leader}{''.join(self.lines)}{self.trailer}"
 
     def with_columns(self, columns: Mapping[str, Sequence[str | int]]) -> ConlluSentence:
-        """Copy the sentence, replacing the named columns ("upos", "head", "misc", ...) of its words.
-
-        Raises:
-            ValueError: An unknown column, a wrong number of values, or a value that CoNLL-U cannot hold.
-        """
+        """Copy the sentence, replacing columns ("upos", "misc", ...); ValueError if one is invalid."""
         rows = [list(row) for row in self.rows]
         for name, values in columns.items():
             if name not in COLUMNS[1:]:

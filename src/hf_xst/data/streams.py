@@ -95,11 +95,7 @@ def _binary_kind(line: bytes) -> str | None:
 def numbered_lines(
     source: Source, error: type[InputError] = InputError, *, keep_mark: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Yield the number (from 1) and the text of each line, including its line end.
-
-    Raises:
-        error: A line is not UTF-8, or the gzip data is damaged.
-    """
+    """Yield the number (from 1) and the text of each line, with its line end; raise `error` if invalid."""
     for number, line in numbered_bytes(source, error):
         text = decode_line(line, number, source, error)
         yield number, text if keep_mark or number > 1 else text.removeprefix(BYTE_ORDER_MARK)

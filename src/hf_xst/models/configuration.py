@@ -79,11 +79,7 @@ class StructuredConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unuse
     start_sha256: str | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Fill in derived fields and validate all.
-
-        Raises:
-            ValueError: a name occurs twice, or a field is out of range.
-        """
+        """Fill in derived fields; raise ValueError if a name occurs twice or a field is out of range."""
         self.labels = [] if self.labels is None else self.labels
         self.upos_names = [] if self.upos_names is None else self.upos_names
         self._check_fields()
@@ -185,11 +181,7 @@ class CrfTaggerConfig(StructuredConfig):  # type: ignore[no-untyped-call, unused
         super().__post_init__(**kwargs)
 
     def set_labels(self, labels: list[str]) -> None:
-        """Set the tags, without the boundaries, which every tagger adds.
-
-        Raises:
-            ValueError: a name occurs twice, is a boundary's, or does not exist in the scheme.
-        """
+        """Set the tags without boundaries, which every tagger adds; raise ValueError if one is invalid."""
         reserved = [name for name in labels if name in BOUNDARIES]
         if reserved:
             raise ValueError(

@@ -128,11 +128,7 @@ class UposEmbeddings(nn.Module):
             self.embeddings.weight[_UNKNOWN].zero_()
 
     def featurise(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
-        """Return the indices of the tags of B rows, (B, N), 0 for unknown tags and padding.
-
-        Raises:
-            ValueError: a sentence has no tags although the model requires them, or a wrong number of tags.
-        """
+        """Return the tags' indices, (B, N), 0 if unknown; raise ValueError if required tags are missing."""
         ids = []
         for index, row in enumerate(rows):
             tags: Sequence[str] = [BLANK] * len(row["words"])
@@ -148,11 +144,7 @@ class UposEmbeddings(nn.Module):
         return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=_UNKNOWN)
 
     def forward(self, ids: Tensor, lengths: Tensor, leading: int, trailing: int) -> Tensor:
-        """Embed the tags (B, N) of a batch and of the special words around each sentence.
-
-        Returns:
-            (B, leading + N + trailing, E).
-        """
+        """Embed the tags (B, N), and those of the special words: (B, leading + N + trailing, E)."""
         if self.training and self.dropout > 0:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.dropout, _UNKNOWN)
         ids = nn.functional.pad(ids, (leading, trailing))

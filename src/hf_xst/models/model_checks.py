@@ -164,11 +164,7 @@ def check_loaded(name: str, model: nn.Module, report: Mapping[str, Any]) -> None
 
 
 def encoder_config(settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """Build the nested configuration of an encoder; only what its class defines counts.
-
-    Raises:
-        ValueError: its type is unknown, or a field is out of range, refers to code or has a wrong type.
-    """
+    """Build an encoder's configuration from the fields of its class; raise ValueError if one is invalid."""
     try:
         content = json.loads(json.dumps(settings, default=str), object_pairs_hook=_without_code)
         kind = CONFIG_MAPPING[content["model_type"]]

@@ -91,11 +91,7 @@ class StructuredModel(WordModel, StructureColumns, ABC):  # type: ignore[no-unty
 
     @torch.no_grad()
     def add_labels(self, names: Sequence[str]) -> None:
-        """Add randomly initialised output rows for further labels, after the present labels.
-
-        Raises:
-            ValueError: the model already has one of the labels, or one is given twice.
-        """
+        """Add random output rows for further labels, after the others; raise ValueError if one is not new."""
         known = sorted(set(names) & set(self.names))
         if known:
             raise ValueError(f"the model already has the labels {', '.join(known)}")

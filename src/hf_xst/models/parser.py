@@ -40,11 +40,7 @@ class BiaffineScorer(nn.Module):
         nn.init.uniform_(self.label_weight, -bound, bound)
 
     def forward(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Score all arcs between states (B, N+1, D), the root symbol first.
-
-        Returns:
-            Arc scores (B, N+1, N+1) and label scores (B, N+1, N+1, L), head first.
-        """
+        """Score the arcs, (B, N+1, N+1), and their labels, (B, N+1, N+1, L), from states (B, N+1, D)."""
         hidden = self.dropout(self.projection(states).relu().mT).mT
         arc_head, arc_dependent, label_head, label_dependent = torch.split(hidden, self.sizes, dim=-1)
         # arcs[h, d] = arc_head_h . U . arc_dependent_d + arc_head_h . u: (B, N+1, N+1)

@@ -46,11 +46,7 @@ def load_encoder(name: str, layers: float | None = None, **hub: Any) -> PreTrain
 def load_weights(
     from_pretrained: Callable[..., Any], name: str, config: PreTrainedConfig, hub: Mapping[str, Any]
 ) -> PreTrainedModel:
-    """Load a model in float32 by a `from_pretrained` of transformers, from complete safetensors only.
-
-    Raises:
-        ValueError: see `read_tensors` and `check_loaded`; weights that the model does not read are ignored.
-    """
+    """Load a model in float32 from safetensors; raise ValueError as `read_tensors` and `check_loaded`."""
     read_tensors(name, hub)
     with quiet_transformers():  # check_loaded reports what matters
         model, report = from_pretrained(
@@ -85,11 +81,7 @@ def bare_encoder(factory: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def load_tokenizer(name: str, **hub: Any) -> PreTrainedTokenizerFast:
-    """Load a tokenizer that maps pieces to words; arguments as for `load_encoder`.
-
-    Raises:
-        ValueError: the tokenizer has no such map, or requires code from outside transformers.
-    """
+    """Load a tokenizer as `load_encoder`; raise ValueError unless it maps pieces to words."""
     read_settings(name, TOKENIZER_CONFIG_NAME, hub)
     tokenizer = AutoTokenizer.from_pretrained(name, **hub | {"trust_remote_code": False})
     if not isinstance(tokenizer, PreTrainedTokenizerFast):

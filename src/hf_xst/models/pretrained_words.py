@@ -89,11 +89,7 @@ class PretrainedWords(nn.Module):
     # -- freezing -------------------------------------------------------------------------------------
 
     def freeze(self, frozen: bool = True) -> None:
-        """Freeze the embeddings and the first `frozen_layers` layers (all if -1), or nothing.
-
-        Raises:
-            ValueError: the encoder has fewer layers, or no list of layers.
-        """
+        """Freeze embeddings and `frozen_layers` layers (-1: all), or nothing; ValueError if it has fewer."""
         self.model.requires_grad_(not frozen or self.frozen_layers == 0)
         if frozen and self.frozen_layers > 0:
             self._train_from(self.frozen_layers)

@@ -104,20 +104,12 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
     # -- words ----------------------------------------------------------------------------------------
 
     def replace_word_vectors(self, vectors: WordVectors) -> None:
-        """Replace encoder A's table by all rows of another language's vectors.
-
-        Raises:
-            ValueError: the model has no word table, or its vectors are of another space or width.
-        """
+        """Replace encoder A's table by another language's; raise ValueError if their spaces differ."""
         self._word_table().replace(vectors)
         self._word_table().write_settings(self.config)
 
     def train_word_vectors(self, trained: bool = True) -> None:
-        """Make encoder A's vectors trainable, as the published transfer does, or freeze them again.
-
-        Raises:
-            ValueError: the model has no word table.
-        """
+        """Make encoder A's vectors trainable, as in the published transfer, or freeze them again."""
         self._word_table().freeze(not trained)
         self._word_table().write_settings(self.config)
 
@@ -181,11 +173,7 @@ class WordModel(PreTrainedModel):  # type: ignore[no-untyped-call, unused-ignore
         push_to_hub: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Save the model with its words or tokenizer; see `PreTrainedModel.save_pretrained`.
-
-        Raises:
-            ValueError: the model has no tokenizer.
-        """
+        """Save the model with its words or tokenizer; raise ValueError if it has none."""
         words = self.encoder.words
         words.write_settings(self.config)
         hub = {key: kwargs.pop(key) for key in PUSH_ARGUMENTS if key in kwargs}

@@ -23,11 +23,7 @@ _FORMAT_VERSION = 1
 
 
 class WordTable:
-    """Words in the order of their vectors, with indices from `FIRST_WORD`; 0 is padding, 1 the unknown word.
-
-    Raises:
-        ValueError: A duplicate word.
-    """
+    """Distinct words in the order of their vectors, from index `FIRST_WORD`; 0 is padding, 1 unknown."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
@@ -109,11 +105,7 @@ class VectorTable(nn.Module):
             self.register_parameter("vectors", nn.Parameter(vectors.clone()))
 
     def replace(self, vectors: WordVectors) -> None:
-        """Replace the table by all rows of `vectors`, in the present dtype and on the present device.
-
-        Raises:
-            ValueError: the vectors belong to another space, or their width differs.
-        """
+        """Replace the table, keeping dtype and device; raise ValueError if space or width differ."""
         width = self.vectors.shape[1]
         space = {"name": vectors.name, "dimension": vectors.dimension, "sha256": vectors.sha256}
         expected = self.space["name"] if self.space is not None else vectors.name
@@ -130,11 +122,7 @@ class VectorTable(nn.Module):
         self._set_vectors(matrix.to(self.vectors), self.is_frozen)
 
     def featurise(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
-        """Look up B lists of words.
-
-        Returns:
-            `word_ids` (B, N): 0 padding, 1 unknown, else 2 + row of the table.
-        """
+        """Look up B lists of words: `word_ids` (B, N), 0 padding, 1 unknown, else 2 + row of the table."""
         rows = [
             torch.tensor([self.table.lookup(word) for word in words], dtype=torch.long) for words in sentences
         ]
