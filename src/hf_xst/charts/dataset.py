@@ -113,7 +113,7 @@ def to_log_probs(triples: Tensor, values: Tensor, like: Tensor) -> Tensor:
     """
     there = triples[:, 2] >= 0
     found = torch.full(like.shape, -torch.inf, dtype=values.dtype, device=like.device)
-    found[triples[there, 0], triples[there, 1], triples[there, 2]] = values[there]
+    found[tuple(triples[there].T)] = values[there]
     return found
 
 

@@ -134,8 +134,7 @@ def read_vectors(
     Args:
         path: The file.
         limit: Maximum number of rows to read (such files start with the most frequent words).
-        vocabulary: Keep only rows that the lookup of one of these words may return
-            (see `lookup_forms`).
+        vocabulary: Keep only rows that the lookup of one of these words may return; see `lookup_forms`.
 
     Raises:
         VectorError: See `VectorStream.blocks`.

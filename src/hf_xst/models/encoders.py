@@ -131,9 +131,8 @@ class UposEmbeddings(nn.Module):
         """Return the tags' indices, (B, N), 0 if unknown; raise ValueError if required tags are missing."""
         ids = []
         for index, row in enumerate(rows):
-            tags: Sequence[str] = [BLANK] * len(row["words"])
-            if row.get("upos") is not None:
-                tags = column_of(row, "upos", index)
+            is_tagged = row.get("upos") is not None
+            tags = column_of(row, "upos", index) if is_tagged else [BLANK] * len(row["words"])
             if self.dropout == 0 and all(tag == BLANK for tag in tags):
                 raise ValueError(
                     f"sentence {row.get('sent_id', index)}: this model reads UPOS tags and the sentence has "

@@ -243,13 +243,9 @@ class Structure(ABC, Generic[Best]):
 
     @on_one_thread()
     def topk(self, k: int) -> Best:
-        """Return the k best structures of each sentence, best first.
+        """Return the k best structures of each sentence, at least 1, best first, in the form of `sample`.
 
-        Args:
-            k: number of structures, at least 1.
-
-        Returns:
-            As `best()`, with a first axis of length k; -1 beyond the number of possible structures.
+        They are -1 beyond the number of possible structures.
         """
         check_at_least_one(k)
         self._possible_parts()  # regions of sentences are searched below, where numbers of sentences differ

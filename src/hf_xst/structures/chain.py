@@ -140,14 +140,11 @@ class LinearChainCRF(Structure[Tensor]):
 
     @classmethod
     def majority(cls, tags: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the tag with the most votes at every position; see `vote`.
+        """Return the tag with the most votes at every position, (B, N), -1 in padding; see `vote`.
 
         Args:
             tags: (S, B, N) of S sources; -1 is an abstention.
             lengths: (B,) positions of each sentence; defaults to N.
-
-        Returns:
-            (B, N), -1 in padding.
 
         Raises:
             ValueError: tags are not integers of shape (S, B, N) with at least one source.
