@@ -320,6 +320,7 @@ def test_traceback_is_shown_on_request(capsys, monkeypatch, run_raising):
 
 
 def test_only_the_first_process_prints_and_redirected_output_has_no_bars(monkeypatch, run_raising):
+    monkeypatch.setattr(cli.console, "quiet", False)  # for the tests after this one
     for rank, quiet in (("0", False), ("1", True)):
         monkeypatch.setenv("RANK", rank)
         assert run_raising(None) == 0

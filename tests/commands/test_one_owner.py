@@ -17,6 +17,7 @@ import pytest
 import hf_xst.files
 import hf_xst_cli
 from helpers.small_models import gold, model_of
+from hf_xst.console import console
 from hf_xst.data import ConlluSentence, write_conllu
 from hf_xst.files import sole_owner
 
@@ -155,6 +156,7 @@ def test_files_with_the_name_of_a_lock_survive(tmp_path):
 
 def test_only_the_first_process_of_a_training_run_owns_its_output(world, monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(console, "quiet", False)  # for the tests after this one
     with held(world / "out"):
         assert hf_xst_cli.main([*words(TRAINING, world), "--trainer", "x=1"]) == 1
     assert "is being written" not in capsys.readouterr().err
