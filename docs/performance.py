@@ -59,7 +59,7 @@ PARTS = {
     "steps": (
         "Training and prediction",
         "A parser with encoder A, 512 arc and 128 label features, 40 labels; sentences of 25 words. The last "
-        "rows compare bfloat16, as with `--bf16`, with float32; encoder B is a pretrained encoder of base size.",
+        "rows compare bfloat16, as with `--bf16`, with float32; encoder B has the base size.",
     ),
     "threads": (
         "Threads",
